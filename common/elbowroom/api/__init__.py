@@ -1,0 +1,1 @@
+"""Kubernetes objects and their arithmetic: views, quantities, effective requests, gates."""

@@ -1,0 +1,217 @@
+"""A reader's copy of a collection: one watch stream, checked for gaps, resumed where it broke.
+
+The stream opens with the state (``sendInitialEvents``: ADDED for each object, then the bookmark that ends them) and goes on
+with the changes. It is opened again from the last revision when an event's ``previous`` or ``sequence`` is not the one
+expected, when a bookmark tells of events that never came, when the connection was replaced, or after ``SILENCE_SECONDS``
+without a word; and from the state when the revision is too old (410, OUT_OF_RANGE). Each stream has a fresh id, so late frames of
+an older one are ignored. Delivery is at least once; ``Change``s are only told when an object's revision really rose.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from elbowroom.cache.backoff import Backoff
+from elbowroom.machine import Effect, Input, Instant, Note, PeerConnected, Received, Send, SetTimer, TimerFired, seconds
+from elbowroom.wire import (
+    ApiRequest,
+    Call,
+    Code,
+    Reply,
+    StreamBookmark,
+    StreamCancel,
+    StreamCredit,
+    StreamEnd,
+    StreamEvent,
+    encode_value,
+)
+
+View = TypeVar("View")
+
+CREDIT = 512
+SILENCE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[View]):
+    """An object came (old is None), changed, or went (new is None). ``key`` is ``namespace/name`` or ``name``."""
+
+    key: str
+    old: View | None
+    new: View | None
+
+
+class _Meta(msgspec.Struct):
+    name: str
+    namespace: str = ""
+    resourceVersion: str = "0"
+
+
+class _Key(msgspec.Struct):
+    metadata: _Meta
+
+
+class Reflector(Generic[View]):
+    """The copy of ``resource`` (``pods``, ``leases.coordination.k8s.io``), each object parsed to ``view`` once per revision.
+
+    ``store`` maps keys to views; ``synced`` turns true when the initial state is whole, and stays so. Show every input to
+    ``handle``; call ``open`` from the machine's ``start``.
+    """
+
+    def __init__(
+        self,
+        resource: str,
+        view: type[View],
+        *,
+        namespace: str = "",
+        query: dict[str, str] | None = None,
+        target: str = "apiserver",
+        epoch: int = 0,
+        ids: Iterator[int] | None = None,
+        name: str = "",
+    ) -> None:
+        plural, _, group = resource.partition(".")
+        self._plural, self._group, self._namespace = plural, group, namespace
+        self._query = dict(query or {})
+        self._target, self._epoch = target, epoch
+        self._ids = ids or itertools.count(1)
+        self._decoder = msgspec.json.Decoder(view)
+        self._key_decoder = msgspec.json.Decoder(_Key)
+        self._timer = f"watch/{name or resource}"
+        self._name = name or resource
+        self._id = 0
+        self._sequence = 0
+        self._revision = 0
+        self._initial: dict[str, None] | None = None
+        self._spent = 0
+        self._backoff = Backoff(0.05, 2.0)
+        self._waiting = False
+        self._heard: Instant = Instant(0)
+        self._revisions: dict[str, int] = {}
+        self.store: dict[str, View] = {}
+        self.synced = False
+
+    @property
+    def revision(self) -> int:
+        """The last revision that this copy includes."""
+        return self._revision
+
+    def open(self, now: Instant) -> list[Effect]:
+        """Open the stream: from the last revision seen, or from the state."""
+        effects: list[Effect] = []
+        if self._id:
+            effects.append(Send(self._target, StreamCancel(self._id)))
+        self._id = next(self._ids)
+        self._sequence, self._spent = 0, 0
+        self._heard = now
+        self._waiting = False
+        query = dict(self._query, allowWatchBookmarks="true")
+        if self._revision and self.synced:
+            query["resourceVersion"] = str(self._revision)
+            self._initial = None
+        else:
+            query["sendInitialEvents"] = "true"
+            query["resourceVersionMatch"] = "NotOlderThan"
+            self._revision = 0
+            self._initial = {}
+        request = ApiRequest("watch", self._plural, self._group, namespace=self._namespace, query=query)
+        effects.append(Send(self._target, Call(self._id, "watch", encode_value(request), epoch=self._epoch, credit=CREDIT)))
+        effects.append(SetTimer(self._timer, Instant(now + seconds(SILENCE_SECONDS))))
+        return effects
+
+    def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
+        """Effects of the stream, and what changed in the copy, in the order of the revisions."""
+        match happened:
+            case Received(_, StreamEvent(id=self._id) as event):
+                return self._on_event(now, event)
+            case Received(_, StreamBookmark(id=self._id) as mark):
+                return self._on_bookmark(now, mark)
+            case Received(_, StreamEnd(id=self._id) as end):
+                return self._on_end(now, end.code, end.message), ()
+            case Received(_, Reply(id=self._id) as reply):
+                return self._on_end(now, reply.code, reply.message), ()
+            case TimerFired(self._timer):
+                return self._on_timer(now), ()
+            case PeerConnected(self._target) if self._id or self._waiting:
+                return self.open(now), ()
+            case _:
+                return (), ()
+
+    def _on_timer(self, now: Instant) -> list[Effect]:
+        silence_ends = Instant(self._heard + seconds(SILENCE_SECONDS))
+        if not self._waiting and now < silence_ends:
+            return [SetTimer(self._timer, silence_ends)]
+        return self.open(now)
+
+    def _on_event(self, now: Instant, event: StreamEvent) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
+        gap = event.sequence != self._sequence + 1 or (self._initial is None and event.previous != self._revision)
+        if gap:
+            if event.sequence <= self._sequence:
+                return (), ()  # doubled on the way
+            return self._broken(now, f"event {event.sequence} after {self._sequence}"), ()
+        self._heard = now
+        self._sequence = event.sequence
+        effects: list[Effect] = []
+        self._spent += 1
+        if self._spent >= CREDIT // 2:
+            effects.append(Send(self._target, StreamCredit(self._id, self._spent)))
+            self._spent = 0
+        meta = self._key_decoder.decode(event.object).metadata
+        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        if self._initial is not None:
+            self._initial[key] = None
+        else:
+            self._revision = event.revision
+        change = self._apply(key, event)
+        return effects, (() if change is None else (change,))
+
+    def _apply(self, key: str, event: StreamEvent) -> Change[View] | None:
+        old = self.store.get(key)
+        if event.change == "DELETED":
+            self._revisions.pop(key, None)
+            return Change(key, self.store.pop(key), None) if old is not None else None
+        known = self._revisions.get(key, 0)
+        if old is not None and (known == event.revision or (self._initial is None and known > event.revision)):
+            return None  # told already; while the state is listed anew a lower revision may be the truth (another store)
+        new = self._decoder.decode(event.object)
+        self.store[key] = new
+        self._revisions[key] = event.revision
+        return Change(key, old, new)
+
+    def _on_bookmark(self, now: Instant, mark: StreamBookmark) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
+        if mark.sequence != self._sequence:
+            if mark.sequence < self._sequence:
+                return (), ()
+            return self._broken(now, f"a bookmark tells of {mark.sequence} events, {self._sequence} came"), ()
+        self._heard = now
+        self._backoff.reset("open")
+        gone: list[Change[View]] = []
+        if self._initial is not None:
+            if not mark.initial_end:
+                return (), ()
+            for key in [key for key in self.store if key not in self._initial]:
+                gone.append(Change(key, self.store.pop(key), None))
+                self._revisions.pop(key, None)
+            self._initial = None
+            self.synced = True
+        if mark.revision > self._revision:
+            self._revision = mark.revision
+        return (), gone
+
+    def _on_end(self, now: Instant, code: Code, message: str) -> list[Effect]:
+        if code is Code.OUT_OF_RANGE:
+            self._revision = 0
+        return self._broken(now, f"{code.name}: {message}")
+
+    def _broken(self, now: Instant, why: str) -> list[Effect]:
+        if self._id:
+            wait = self._backoff.next("open")
+            cancel = Send(self._target, StreamCancel(self._id))
+            self._id = 0
+            self._waiting = True
+            again = Instant(now + wait)
+            return [cancel, Note("watch.broken", {"watch": self._name, "why": why}), SetTimer(self._timer, again)]
+        return []

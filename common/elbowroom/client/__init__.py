@@ -1,0 +1,1 @@
+"""Clients for people, tests and controllers."""

@@ -1,0 +1,1 @@
+"""Recorded runs and their judges."""

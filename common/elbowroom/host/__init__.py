@@ -1,0 +1,1 @@
+"""The only I/O: processes, clocks, disks and sockets for machines."""

@@ -1,0 +1,1 @@
+"""The simulated host: a seeded world with virtual time."""

@@ -1,0 +1,1 @@
+"""The command line, cluster.yaml, supervisor and local placement."""

@@ -1,0 +1,1 @@
+"""The API server: store, registry, admission, watch, and the Kubernetes HTTP facade."""

@@ -1,0 +1,1 @@
+"""The controllers, one process on shared informers."""

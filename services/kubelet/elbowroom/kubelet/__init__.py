@@ -1,0 +1,1 @@
+"""The kubelet: admission, allocation, pending queue, actuation, status, checkpoints."""

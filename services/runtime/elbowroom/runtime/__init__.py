@@ -1,0 +1,1 @@
+"""The container runtime: CRI-shaped calls over a model of cgroups and workloads."""
