@@ -6,7 +6,7 @@ promise: durable before visible, checkpoint before actuation. A host may batch (
 constructor was given; so the same code runs as a process, as an actor and in the seeded simulated world.
 """
 
-from elbowroom.machine.clock import as_micro_time, as_time, parse_time
+from elbowroom.api.clock import as_micro_time, as_time, parse_time
 from elbowroom.machine.contract import (
     Effect,
     Input,

@@ -1,6 +1,6 @@
 """Bytes and values: msgpack through msgspec, validated against the Struct that is expected."""
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -47,6 +47,6 @@ def decode_value(body: bytes, kind: type[T]) -> T:
     if decoder is None:
         decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)
     try:
-        return decoder.decode(body)
+        return cast(T, decoder.decode(body))
     except (msgspec.MsgspecError, RecursionError, ValueError) as why:
         raise MalformedError(str(why)) from why

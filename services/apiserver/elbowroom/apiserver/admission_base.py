@@ -1,0 +1,45 @@
+"""Admission: plugins in upstream's fixed order that may change (``admit``) or refuse (``validate``) a write."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from elbowroom.apiserver.strategy import Context, Document
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """The write that is judged. ``operation``: CREATE, UPDATE, DELETE."""
+
+    operation: str
+    resource: str
+    """Plural with group: ``pods``, ``deployments.apps``."""
+    subresource: str
+    namespace: str
+    name: str
+    new: Document | None
+    old: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A plugin's 403 (or another code). The registry says ``pods "NAME" is forbidden: MESSAGE`` around it."""
+
+    message: str
+    causes: tuple[Mapping[str, str], ...] = ()
+    code: int = 403
+    reason: str = "Forbidden"
+
+
+class Plugin:
+    """An admission plugin; the base lets everything pass."""
+
+    name: str = ""
+
+    def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
+        """May change ``attributes.new`` in place, before validation (RC-25)."""
+        return None
+
+    def validate(self, context: Context, attributes: Attributes) -> Refusal | None:
+        """After validation; the first refusal ends the request."""
+        return None
