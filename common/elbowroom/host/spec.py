@@ -1,0 +1,178 @@
+"""What a host process runs, and what it and its supervisor say to each other.
+
+A ``HostSpec`` travels to the process as msgpack. The control channel is a DEALER in the process (its identity is the process's
+name) and a ROUTER at the supervisor, one frame of ``encode`` per message.
+"""
+
+from typing import Any
+
+import msgspec
+
+
+class DiskSpec(msgspec.Struct, frozen=True):
+    """Where a machine's ``Persist`` effects go.
+
+    ``kind``: ``memory`` (outlives the machine's incarnations, not the process), ``files`` (a directory at ``path``), or
+    ``module:Class``, called with ``path`` (``elbowroom.apiserver.drivers.sqlite:SqliteDisk``).
+    """
+
+    kind: str = "memory"
+    path: str = ""
+
+
+class DriverSpec(msgspec.Struct, frozen=True):
+    """A driver: ``factory`` is ``module:function`` and is called with ``config``; it returns a ``seams.Driver``."""
+
+    factory: str
+    config: dict[str, Any] = {}
+
+
+class MachineSpec(msgspec.Struct, frozen=True):
+    """A machine in a process.
+
+    ``name`` is its peer name; ``factory`` is ``module:function``, called as ``build(config, rng)``. The host adds ``name`` and, where absent
+    or not the first incarnation, ``epoch`` to ``config``. ``bind`` is the address its ROUTER listens at, ``dial`` maps the names of the
+    peers that it calls to their addresses.
+    """
+
+    name: str
+    factory: str
+    config: dict[str, Any] = {}
+    bind: str = ""
+    dial: dict[str, str] = {}
+    disk: DiskSpec = DiskSpec()
+    drivers: list[DriverSpec] = []
+
+
+class HostSpec(msgspec.Struct, frozen=True):
+    """A process and the machines it runs.
+
+    ``control`` is the supervisor's address (none: nobody is told), ``history`` the directory of the history files (none: no history), ``run``
+    the run's id, ``log`` the file for standard output and error of a forked process, ``time_scale`` how fast emulated time runs.
+    """
+
+    process: str
+    machines: list[MachineSpec]
+    control: str = ""
+    history: str = ""
+    run: str = ""
+    seed: int = 0
+    time_scale: float = 1.0
+    log: str = ""
+
+
+# ---------------------------------------------------------------- host -> supervisor
+
+
+class Started(msgspec.Struct, frozen=True, tag="started"):
+    """The process is up; its machines are about to start."""
+
+    process: str
+    pid: int
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """A machine has started: its sockets are open, its disk is read, its drivers run. ``facts`` are the drivers' (``port``)."""
+
+    machine: str
+    epoch: int
+    facts: dict[str, Any] = {}
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A machine's incarnation ended: ``stopped``, ``removed``, ``restarted``, or ``failed: ...``."""
+
+    machine: str
+    why: str
+
+
+class Armed(msgspec.Struct, frozen=True, tag="armed"):
+    """The failpoint stands."""
+
+    machine: str
+    label: str
+
+
+class Fired(msgspec.Struct, frozen=True, tag="fired"):
+    """The failpoint's step was reached for the ``hits``-th time; the action follows at once."""
+
+    machine: str
+    label: str
+
+
+Report = Started | Ready | Ended | Armed | Fired
+
+
+# ---------------------------------------------------------------- supervisor -> host
+
+
+class Arm(msgspec.Struct, frozen=True, tag="arm"):
+    """At the ``hits``-th time (counted from now) that ``machine`` reaches step ``label``, do ``action``, once.
+
+    ``label`` is a step's whole label or its first word: ``K4`` matches ``K4`` and ``K4 checkpoint temp written``, not ``K4.1``.
+    ``action``: ``kill`` (SIGKILL of the process), ``stop`` (SIGSTOP), ``delay:SECONDS`` (the machine's effects wait so long).
+    """
+
+    machine: str
+    label: str
+    hits: int = 1
+    action: str = "kill"
+
+
+class AddMachine(msgspec.Struct, frozen=True, tag="add"):
+    spec: MachineSpec
+
+
+class RemoveMachine(msgspec.Struct, frozen=True, tag="remove"):
+    name: str
+
+
+class RestartMachine(msgspec.Struct, frozen=True, tag="restart"):
+    """End the incarnation as if it were killed and begin a new one from the disk, with a new epoch."""
+
+    name: str
+
+
+class PauseMachine(msgspec.Struct, frozen=True, tag="pause"):
+    """SIGSTOP for a machine that shares its process: it takes no input, fires no timer, carries out no effect."""
+
+    name: str
+
+
+class ResumeMachine(msgspec.Struct, frozen=True, tag="resume"):
+    name: str
+
+
+class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
+    """End the process in order."""
+
+
+Order = Arm | AddMachine | RemoveMachine | RestartMachine | PauseMachine | ResumeMachine | Shutdown
+
+_encoder = msgspec.msgpack.Encoder()
+_spec_decoder: msgspec.msgpack.Decoder[HostSpec] = msgspec.msgpack.Decoder(HostSpec)
+_report_decoder: msgspec.msgpack.Decoder[Report] = msgspec.msgpack.Decoder(Report)
+_order_decoder: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(Order)
+
+
+def encode(value: HostSpec | Report | Order) -> bytes:
+    """A spec or control message as one frame."""
+    return _encoder.encode(value)
+
+
+def decode_spec(frame: bytes) -> HostSpec:
+    """``msgspec.MsgspecError`` if it is none; so for the two below."""
+    return _spec_decoder.decode(frame)
+
+
+def decode_report(frame: bytes) -> Report:
+    return _report_decoder.decode(frame)
+
+
+def decode_order(frame: bytes) -> Order:
+    return _order_decoder.decode(frame)
+
+
+def matches(label: str, step: str) -> bool:
+    """Does a failpoint at ``label`` stop at ``step``?"""
+    return step == label or step.startswith(label + " ")
