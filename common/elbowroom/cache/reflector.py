@@ -73,6 +73,7 @@ class Reflector(Generic[View]):
         ids: Iterator[int] | None = None,
         name: str = "",
     ) -> None:
+        self._resource = resource
         plural, _, group = resource.partition(".")
         self._plural, self._group, self._namespace = plural, group, namespace
         self._query = dict(query or {})
@@ -120,6 +121,19 @@ class Reflector(Generic[View]):
         request = ApiRequest("watch", self._plural, self._group, namespace=self._namespace, query=query)
         effects.append(Send(self._target, Call(self._id, "watch", encode_value(request), epoch=self._epoch, credit=CREDIT)))
         effects.append(SetTimer(self._timer, Instant(now + seconds(SILENCE_SECONDS))))
+        effects.append(
+            Note(
+                "watch.open",
+                {
+                    "id": self._id,
+                    "watch": self._name,
+                    "resource": self._resource,
+                    "namespace": self._namespace,
+                    "fields": self._query.get("fieldSelector", ""),
+                    "from": self._revision,
+                },
+            )
+        )
         return effects
 
     def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
@@ -165,6 +179,8 @@ class Reflector(Generic[View]):
             self._initial[key] = None
         else:
             self._revision = event.revision
+            facts = {"id": self._id, "rev": event.revision, "type": event.change, "key": f"{self._resource}/{key}"}
+            effects.append(Note("watch.event", facts))
         change = self._apply(key, event)
         return effects, (() if change is None else (change,))
 
@@ -189,6 +205,7 @@ class Reflector(Generic[View]):
         self._heard = now
         self._backoff.reset("open")
         gone: list[Change[View]] = []
+        kind = "watch.bookmark"
         if self._initial is not None:
             if not mark.initial_end:
                 return (), ()
@@ -197,9 +214,10 @@ class Reflector(Generic[View]):
                 self._revisions.pop(key, None)
             self._initial = None
             self.synced = True
+            kind = "watch.initial"
         if mark.revision > self._revision:
             self._revision = mark.revision
-        return (), gone
+        return (Note(kind, {"id": self._id, "rev": mark.revision}),), gone
 
     def _on_end(self, now: Instant, code: Code, message: str) -> list[Effect]:
         if code is Code.OUT_OF_RANGE:
