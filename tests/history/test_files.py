@@ -1,0 +1,28 @@
+"""Histories are read back from what processes left behind, half-written last lines included."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from elbowroom.history.files import UnreadableHistoryError, load
+
+
+def test_files_of_several_processes_make_one_history(tmp_path: Path) -> None:
+    for proc, times in (("a", (1, 4)), ("b", (2, 3))):
+        lines = [json.dumps({"kind": "step", "proc": proc, "inc": 1, "seq": i, "mono_ns": t}) for i, t in enumerate(times)]
+        (tmp_path / f"{proc}.jsonl").write_text("\n".join(lines) + "\n")
+    assert [r["proc"] for r in load(tmp_path).records] == ["a", "b", "b", "a"]
+
+
+def test_a_line_cut_off_by_a_kill_is_counted_as_damage(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"kind":"end","mono_ns":1}\n{"kind":"st')
+    history = load(tmp_path)
+    assert (len(history.records), history.damaged) == (1, 1)
+
+
+def test_no_history_is_an_error_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableHistoryError):
+        load(tmp_path)
+    with pytest.raises(UnreadableHistoryError):
+        load(tmp_path / "nowhere")

@@ -1,0 +1,258 @@
+"""Each invariant passes the good run and catches the history made to break it."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from elbowroom.history.invariants import INVARIANTS
+from elbowroom.history.records import History
+from elbowroom.history.report import judge
+
+Change = Callable[[list[dict[str, Any]]], None]
+
+
+def resources(cpu: str, memory: str) -> dict[str, Any]:
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
+
+
+def a_good_run() -> list[dict[str, Any]]:
+    """A pod is made, bound, run and resized by preemption of another; the kubelet restarts; a second one watches."""
+    small, large = {"c": resources("1", "1Gi")}, {"c": resources("1", "3Gi")}
+    small_cfg = {"cpu_shares": 1024, "cpu_quota": 0, "memory_limit_bytes": 1 << 30}
+    large_cfg = {"cpu_shares": 1024, "cpu_quota": 0, "memory_limit_bytes": 3 << 30}
+
+    def pod(rev: int, verb: str, user: str, generation: int, containers: Any, base: int = 0, **facts: Any) -> dict[str, Any]:
+        obj = {
+            "generation": generation,
+            "node": "n1",
+            "phase": "Running",
+            "nominated": "",
+            "scheduled": "True",
+            "containers": containers,
+        } | facts
+        return {
+            "kind": "commit",
+            "proc": "apiserver",
+            "rev": rev,
+            "key": "pods/ns/a",
+            "resource": "pods",
+            "uid": "u1",
+            "verb": verb,
+            "sub": "",
+            "user": user,
+            "base": base,
+            "obj": obj,
+            "old_node": obj["node"],
+        }
+
+    def alloc(generation: int, memory: int, containers: Any, cause: str) -> dict[str, Any]:
+        return {
+            "kind": "kl.alloc",
+            "proc": "kubelet/n1",
+            "node": "n1",
+            "pod": "ns/a",
+            "uid": "u1",
+            "gen": generation,
+            "vector": {"cpu": 1000, "memory": memory},
+            "containers": containers,
+            "allocatable": {"cpu": 4000, "memory": 4 << 30},
+            "cause": cause,
+        }
+
+    def runtime(kind: str, cfg: Any, **more: Any) -> dict[str, Any]:
+        return {
+            "kind": kind,
+            "proc": "runtime/n1",
+            "node": "n1",
+            "container": "u1/c/0",
+            "name": "c",
+            "pod": "ns/a",
+            "uid": "u1",
+            "cfg": cfg,
+        } | more
+
+    def file(kind: str, sha: str) -> dict[str, Any]:
+        return {"kind": kind, "proc": "kubelet/n1", "node": "n1", "key": "allocated_pods_state", "sha": sha}
+
+    def actuated(containers: Any, cause: str) -> dict[str, Any]:
+        return {
+            "kind": "kl.actuated",
+            "proc": "kubelet/n1",
+            "node": "n1",
+            "pod": "ns/a",
+            "uid": "u1",
+            "containers": containers,
+            "cause": cause,
+        }
+
+    def watch(kind: str, **more: Any) -> dict[str, Any]:
+        return {"kind": kind, "proc": "kubelet/n1", "id": 7} | more
+
+    return [
+        {"kind": "wal.recovered", "proc": "apiserver", "revision": 0, "floor": 0, "durable": True},
+        pod(1, "create", "admin", 1, small, node="", scheduled=""),
+        {"kind": "api.ok", "proc": "client/x", "op": 1, "verb": "create", "key": "pods/ns/a", "rev": 1, "write": True},
+        watch("watch.open", watch="pods", resource="pods", namespace="", fields="spec.nodeName=n1", **{"from": 0}),
+        watch("watch.initial", rev=1),
+        pod(2, "create", "system:kube-scheduler", 1, small),
+        watch("watch.event", rev=2, type="ADDED", key="pods/ns/a"),
+        {"kind": "sch.bind", "proc": "scheduler", "pod": "ns/a", "node": "n1"},
+        file("ckpt.tmp", "s1"),
+        file("ckpt.dirsync", "s1"),
+        alloc(1, 1 << 30, small, "admitted"),
+        runtime("rt.create", small_cfg),
+        actuated(small, "create"),
+        pod(3, "patch", "admin", 2, large, base=2),
+        watch("watch.event", rev=3, type="MODIFIED", key="pods/ns/a"),
+        {
+            "kind": "sch.plan",
+            "proc": "scheduler",
+            "pod": "ns/a",
+            "uid": "u1",
+            "priority": 100,
+            "preemption_policy": "PreemptLowerPriority",
+            "resize": True,
+            "node": "n1",
+            "pod_node": "n1",
+            "policy_disabled": False,
+            "victims": [{"pod": "ns/b", "uid": "u2", "priority": 1, "node": "n1"}],
+        },
+        {"kind": "pod.end", "proc": "kubelet/n1", "node": "n1", "pod": "ns/b", "uid": "u2", "phase": "Failed"},
+        file("ckpt.tmp", "s2"),
+        file("ckpt.loaded", "s2"),
+        file("ckpt.dirsync", "s2"),
+        alloc(2, 3 << 30, large, "pods_removed"),
+        runtime("rt.update.begin", large_cfg),
+        runtime("rt.update.end", large_cfg, ok=True),
+        actuated(large, "update"),
+        pod(4, "patch", "system:node:n1", 2, large),
+        watch("watch.event", rev=4, type="MODIFIED", key="pods/ns/a"),
+        watch("watch.bookmark", rev=4),
+        {"kind": "api.ok", "proc": "client/x", "op": 2, "verb": "patch", "key": "pods/ns/a", "rev": 4, "write": True},
+        {"kind": "wal.recovered", "proc": "apiserver", "revision": 4, "floor": 0, "durable": True},
+    ]
+
+
+def history_of(records: list[dict[str, Any]]) -> History:
+    ticks = count(1)
+    return History.of({"run": "r", "seed": 1, "inc": 1, "seq": (t := next(ticks)), "mono_ns": t, "wall": t} | r for r in records)
+
+
+def first(records: list[dict[str, Any]], kind: str, nth: int = 0) -> dict[str, Any]:
+    return [r for r in records if r["kind"] == kind][nth]
+
+
+def without(kind: str, nth: int = 0) -> Change:
+    def change(records: list[dict[str, Any]]) -> None:
+        records.remove(first(records, kind, nth))
+
+    return change
+
+
+def put(kind: str, nth: int = 0, **facts: Any) -> Change:
+    def change(records: list[dict[str, Any]]) -> None:
+        first(records, kind, nth).update(facts)
+
+    return change
+
+
+def put_object(nth: int, **facts: Any) -> Change:
+    def change(records: list[dict[str, Any]]) -> None:
+        first(records, "commit", nth)["obj"].update(facts)
+
+    return change
+
+
+def victim(**facts: Any) -> Change:
+    def change(records: list[dict[str, Any]]) -> None:
+        first(records, "sch.plan")["victims"][0].update(facts)
+
+    return change
+
+
+def update_told_late(records: list[dict[str, Any]]) -> None:
+    moved = first(records, "rt.update.end")
+    records.remove(moved)
+    records.insert(records.index(first(records, "kl.actuated", 1)) + 1, moved)
+
+
+def big_neighbour(records: list[dict[str, Any]]) -> None:
+    other = dict(first(records, "kl.alloc"), uid="u9", pod="ns/z", vector={"cpu": 1000, "memory": 2 << 30})
+    records.insert(records.index(first(records, "kl.alloc")), other)
+
+
+VIOLATIONS: list[tuple[str, str, Change]] = [
+    ("I-01", "a neighbour's allocation leaves no room for the resize", big_neighbour),
+    ("I-03", "the allocation is of a size nobody asked for", put("kl.alloc", 1, containers={"c": resources("1", "2Gi")})),
+    ("I-03", "a value is actuated that was never allocated", put("kl.actuated", 1, containers={"c": resources("1", "2Gi")})),
+    ("I-03", "a resize is recorded as actuated before the runtime applied it", update_told_late),
+    ("I-03", "a failed update is recorded as actuated", put("rt.update.end", ok=False)),
+    ("I-05", "the pending desire reaches the runtime", without("kl.alloc", 1)),
+    ("I-05", "a container is created with what was never allocated", put("rt.create", cfg={"memory_limit_bytes": 5 << 30})),
+    ("I-05", "cpu shares nobody allocated", put("rt.update.begin", cfg={"cpu_shares": 4096, "memory_limit_bytes": 3 << 30})),
+    ("I-07", "the kubelet comes back with an older checkpoint than it made durable", put("ckpt.loaded", sha="s0")),
+    ("I-22", "a victim of equal priority", victim(priority=100)),
+    ("I-22", "a victim though the pod never preempts", put("sch.plan", preemption_policy="Never")),
+    ("I-22", "a victim though the node forbids it", put("sch.plan", policy_disabled=True)),
+    ("I-23", "a victim on another node", victim(node="n2")),
+    ("I-23", "a plan for another node", put("sch.plan", node="n2")),
+    ("I-30", "a bound pod is bound elsewhere", put_object(3, node="n2")),
+    ("I-34", "an acknowledged write was never committed", put("api.ok", 1, rev=99)),
+    ("I-34", "the store came back without an acknowledged write", put("wal.recovered", 1, revision=3)),
+    ("I-37", "a conditional write replaced something it had not seen", put("commit", 2, base=1)),
+    ("I-38", "a revision is used twice", put("commit", 3, rev=3)),
+    ("I-39", "a reader never hears of a write", without("watch.event", 1)),
+    (
+        "I-39",
+        "a reader hears of it after a later one",
+        lambda records: records.insert(9, dict(first(records, "watch.event"), rev=1)),
+    ),
+    ("I-39", "a reader hears of a write that never was", put("watch.event", 1, rev=77)),
+]
+
+
+def nominated_while_bound(records: list[dict[str, Any]]) -> None:
+    record = first(records, "commit", 3)
+    record["user"] = "system:kube-scheduler"
+    record["obj"]["nominated"] = "n1"
+
+
+def unscheduled_while_bound(records: list[dict[str, Any]]) -> None:
+    record = first(records, "commit", 3)
+    record["user"] = "system:kube-scheduler"
+    record["obj"]["scheduled"] = "False"
+
+
+VIOLATIONS += [
+    ("I-30", "the scheduler nominates a bound pod", nominated_while_bound),
+    ("I-30", "the scheduler calls a bound pod unscheduled", unscheduled_while_bound),
+]
+
+
+def test_a_good_run_holds() -> None:
+    report = judge(history_of(a_good_run()))
+    assert report.held, report.text()
+    assert all(report.looked_at.values()), "every invariant had something to look at"
+
+
+@pytest.mark.parametrize(("invariant", "why", "change"), VIOLATIONS, ids=[f"{i}: {why}" for i, why, _ in VIOLATIONS])
+def test_a_broken_run_is_caught(invariant: str, why: str, change: Change) -> None:
+    records = a_good_run()
+    change(records)
+    report = judge(history_of(records))
+    assert invariant in {v.invariant for v in report.failures}, f"nobody noticed that {why}:\n{report.text()}"
+    assert next(v for v in report.failures if v.invariant == invariant).evidence
+
+
+def test_every_invariant_has_a_violating_history() -> None:
+    assert {invariant for invariant, _, _ in VIOLATIONS} == set(INVARIANTS)
+
+
+def test_the_report_names_what_broke() -> None:
+    records = a_good_run()
+    first(records, "sch.plan")["victims"][0]["priority"] = 100
+    text = judge(history_of(records)).text()
+    assert "I-22  BROKEN 1 times" in text
+    assert "ns/b (100) is no victim for ns/a (100)" in text
