@@ -30,9 +30,9 @@ class DriverSpec(msgspec.Struct, frozen=True):
 class MachineSpec(msgspec.Struct, frozen=True):
     """A machine in a process.
 
-    ``name`` is its peer name; ``factory`` is ``module:function``, called as ``build(config, rng)``. The host adds ``name`` and, where absent
-    or not the first incarnation, ``epoch`` to ``config``. ``bind`` is the address its ROUTER listens at, ``dial`` maps the names of the
-    peers that it calls to their addresses.
+    ``name`` is its peer name; ``factory`` is ``module:function``, called as ``build(config, rng)``. The host adds ``name`` to ``config``, and
+    ``epoch`` where it is absent or this is not the machine's first life in the process. ``bind`` is the address its ROUTER listens
+    at, ``dial`` maps the names of the peers that it calls to their addresses.
     """
 
     name: str
@@ -47,8 +47,10 @@ class MachineSpec(msgspec.Struct, frozen=True):
 class HostSpec(msgspec.Struct, frozen=True):
     """A process and the machines it runs.
 
-    ``control`` is the supervisor's address (none: nobody is told), ``history`` the directory of the history files (none: no history), ``run``
-    the run's id, ``log`` the file for standard output and error of a forked process, ``time_scale`` how fast emulated time runs.
+    ``control`` is the supervisor's address (none: nobody is told), ``history`` the directory of the history files (none: no
+    history), ``run`` the run's id, ``log`` the file for standard output and error of a forked process. ``time_scale`` is how many
+    emulated seconds pass in a real one since ``origin`` (ns since the epoch, the same for all processes of a cluster; 0: since
+    this process started).
     """
 
     process: str
@@ -58,6 +60,7 @@ class HostSpec(msgspec.Struct, frozen=True):
     run: str = ""
     seed: int = 0
     time_scale: float = 1.0
+    origin: int = 0
     log: str = ""
 
 
@@ -94,7 +97,10 @@ class Armed(msgspec.Struct, frozen=True, tag="armed"):
 
 
 class Fired(msgspec.Struct, frozen=True, tag="fired"):
-    """The failpoint's step was reached for the ``hits``-th time; the action follows at once."""
+    """The failpoint's step was reached for the ``hits``-th time; the action follows at once.
+
+    Before a kill or stop it comes over a connection of its own (identity ``PROCESS!``), so that it is not lost with the process.
+    """
 
     machine: str
     label: str
@@ -171,8 +177,3 @@ def decode_report(frame: bytes) -> Report:
 
 def decode_order(frame: bytes) -> Order:
     return _order_decoder.decode(frame)
-
-
-def matches(label: str, step: str) -> bool:
-    """Does a failpoint at ``label`` stop at ``step``?"""
-    return step == label or step.startswith(label + " ")
