@@ -144,7 +144,7 @@ def parse(text: str) -> Quantity:
     scale = exponent - len(fraction)
     nanos = _scaled(mantissa, scale + _NANO_DIGITS)
     fast = len(digits) <= _FAST_DIGITS and scale >= -_NANO_DIGITS
-    kept = text if fast and not scale % 3 and not digits.endswith("000") and digits[0] != "0" or text == "0" else ""
+    kept = text if (fast and not scale % 3 and not digits.endswith("000") and digits[0] != "0") or text == "0" else ""
     return Quantity(-nanos if sign == "-" else nanos, format, kept)
 
 
@@ -171,10 +171,10 @@ def _exponent(suffix: str) -> int:
 def _scaled(mantissa: int, shift: int) -> int:
     """``mantissa * 10**shift``, rounded up."""
     if shift >= 0:
-        return mantissa * 10**shift
+        return mantissa * int(10**shift)
     if -shift > LENGTH_MAX:
         return 1 if mantissa else 0
-    return -(-mantissa // 10**-shift)
+    return -(-mantissa // int(10**-shift))
 
 
 def _capped(amount: int) -> int:

@@ -1,0 +1,115 @@
+"""What names, labels and keys may look like; each check gives upstream's findings, an empty list if all is well."""
+
+import re
+from functools import lru_cache
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = f"({_QUALIFIED})?"
+
+
+def _finding(text: str, pattern: str, *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+_LABEL_FINDING = _finding(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an "
+    "alphanumeric character",
+    _LABEL,
+    "my-name",
+    "123-abc",
+)
+_SUBDOMAIN_FINDING = _finding(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
+    "alphanumeric character",
+    _SUBDOMAIN,
+    "example.com",
+)
+_LABEL_1035_FINDING = _finding(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with "
+    "an alphanumeric character",
+    _LABEL_1035,
+    "my-name",
+    "abc-123",
+)
+_QUALIFIED_FINDING = _finding(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    _QUALIFIED,
+    "MyName",
+    "my.name",
+    "123-abc",
+)
+_LABEL_VALUE_FINDING = _finding(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
+    "alphanumeric character",
+    _LABEL_VALUE,
+    "MyValue",
+    "my_value",
+    "12345",
+)
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.ASCII)
+
+
+def _check(text: str, pattern: str, finding: str, longest: int) -> list[str]:
+    found = [] if len(text.encode()) <= longest else [f"must be no more than {longest} bytes"]
+    if not _compiled(pattern).fullmatch(text):
+        found.append(finding)
+    return found
+
+
+def dns1123_label(text: str) -> list[str]:
+    """A namespace's or container's name."""
+    return _check(text, _LABEL, _LABEL_FINDING, 63)
+
+
+def dns1123_subdomain(text: str) -> list[str]:
+    """The name of most objects."""
+    return _check(text, _SUBDOMAIN, _SUBDOMAIN_FINDING, 253)
+
+
+def dns1035_label(text: str) -> list[str]:
+    """A service's name."""
+    return _check(text, _LABEL_1035, _LABEL_1035_FINDING, 63)
+
+
+def qualified_name(text: str) -> list[str]:
+    """A label's or annotation's key, a resource's name: ``[prefix/]name``."""
+    prefix, slash, name = text.partition("/")
+    if not slash:
+        prefix, name = "", prefix
+    elif "/" in name:
+        return [f"a qualified name {_QUALIFIED_FINDING} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    found = []
+    if slash and not prefix:
+        found.append("prefix part must be non-empty")
+    elif slash:
+        found += [f"prefix part {finding}" for finding in dns1123_subdomain(prefix)]
+    if not name:
+        found.append("name part must be non-empty")
+    return found + [f"name part {finding}" for finding in _check(name, _QUALIFIED, _QUALIFIED_FINDING, 63)]
+
+
+def label_value(text: str) -> list[str]:
+    """A label's value."""
+    return _check(text, _LABEL_VALUE, _LABEL_VALUE_FINDING, 63)
+
+
+def port_name(text: str) -> list[str]:
+    """The name of a container's port."""
+    found = [] if len(text) <= 15 else ["must be no more than 15 bytes"]
+    if not _compiled("[-a-z0-9]+").fullmatch(text):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not _compiled(".*[a-z].*").fullmatch(text):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in text:
+        found.append("must not contain consecutive hyphens")
+    if text.startswith("-") or text.endswith("-"):
+        found.append("must not begin or end with a hyphen")
+    return found
