@@ -1,0 +1,249 @@
+"""``elbowroom``: the command line.
+
+Exit codes: 0 done, 1 the thing checked did not hold, 2 the command could not be carried out (one line on stderr says what was
+wrong and what to do). What a command needs is imported when it runs, so that ``status`` answers at once.
+"""
+
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.exceptions import TyperException
+
+from elbowroom.deploy.errors import UserError
+
+app = typer.Typer(
+    name="elbowroom",
+    help="Emulates the Kubernetes loop that resizes running pods in place and makes room for them by preemption.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Name = Annotated[str, typer.Option("--name", envvar="ELBOWROOM_NAME", help="Which cluster; several live side by side.")]
+FailpointLabel = Annotated[str | None, typer.Option("--at", metavar="FAILPOINT", help="Not now but at that step: K4, S7.1.")]
+
+
+class SignalName(StrEnum):
+    KILL = "KILL"
+    TERM = "TERM"
+    STOP = "STOP"
+    CONT = "CONT"
+
+
+class StoreKind(StrEnum):
+    SQLITE = "sqlite"
+    MEMORY = "memory"
+
+
+class ProfileName(StrEnum):
+    LAB = "lab"
+    V1_37 = "v1.37"
+
+
+class StatusFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class Story(StrEnum):
+    PREEMPTION = "preemption"
+    DEFERRED = "deferred"
+    INFEASIBLE = "infeasible"
+    NODE_POLICY = "node-policy"
+    CHAOS = "chaos"
+
+
+class Suite(StrEnum):
+    ALL = "all"
+    SCHEDULING = "scheduling"
+    API = "api"
+    RESIZE_PREEMPTION = "resize-preemption"
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"elbowroom {installed('elbowroom')}")
+        raise typer.Exit
+
+
+@app.command()
+def up(
+    name: Annotated[str, typer.Option("--name", envvar="ELBOWROOM_NAME", help="What to call the cluster.")] = "",
+    file: Annotated[Path | None, typer.Option("-f", "--file", metavar="CLUSTER.YAML", help="Read the cluster from a file.")] = None,
+    nodes: Annotated[int | None, typer.Option(min=0, help="How many nodes.", show_default="3")] = None,
+    node_cpu: Annotated[str | None, typer.Option(help="CPUs of a node.", show_default="4")] = None,
+    node_memory: Annotated[str | None, typer.Option(help="Memory of a node.", show_default="16Gi")] = None,
+    kubelets_per_process: Annotated[
+        int | None, typer.Option(min=1, help="How many kubelets share a process.", show_default="1")
+    ] = None,
+    feature_gates: Annotated[str | None, typer.Option(metavar="A=true,B=false", help="Feature gates by upstream's names.")] = None,
+    store: Annotated[StoreKind | None, typer.Option(help="Where objects are kept.", show_default="sqlite")] = None,
+    profile: Annotated[ProfileName | None, typer.Option(help="The design or the release.", show_default="lab")] = None,
+    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the cluster's state there.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Serve Kubernetes' API there; 0: any free port.")] = 0,
+    time_scale: Annotated[float | None, typer.Option(help="Emulated seconds a real second.", show_default="1")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when every node is Ready.")] = False,
+) -> None:
+    """Start the control plane and the nodes; without --detach stay until Ctrl-C and then take all down."""
+    from elbowroom.deploy import launch
+
+    changes: dict[str, Any] = {
+        "nodes": launch.node_group(nodes, node_cpu, node_memory),
+        "kubeletsPerProcess": kubelets_per_process,
+        "featureGates": None if feature_gates is None else launch.gates(feature_gates),
+        "apiserver": None if store is None else {"store": store.value},
+        "profile": None if profile is None else profile.value,
+        "timeScale": time_scale,
+    }
+    wanted = {field: value for field, value in changes.items() if value is not None}
+    launch.up(name, file, wanted, data_dir=data_dir, port=port, detach=detach)
+
+
+@app.command()
+def down(name: Name = "default") -> None:
+    """Stop a cluster; its data stays."""
+    from elbowroom.deploy import launch
+    from elbowroom.deploy.home import Home
+
+    print(launch.down(Home(name)))
+
+
+@app.command()
+def status(
+    name: Name = "default",
+    output: Annotated[StatusFormat, typer.Option("-o", "--output", help="For people or programs.")] = StatusFormat.TEXT,
+) -> None:
+    """Show the components and nodes of a cluster."""
+    from elbowroom.deploy import control
+    from elbowroom.deploy.home import Home
+
+    answer = control.ask(Home(name).control(), {"do": "status"})["ok"]
+    if output is StatusFormat.JSON:
+        import json
+
+        print(json.dumps(answer, indent=2))
+        return
+    from elbowroom.deploy.show import status_text
+
+    print(status_text(answer))
+
+
+@app.command()
+def kubeconfig(name: Name = "default") -> None:
+    """Print the path of a cluster's kubeconfig."""
+    from elbowroom.deploy.home import Home
+
+    home = Home(name)
+    home.control()
+    print(home.kubeconfig)
+
+
+@app.command()
+def logs(
+    component: Annotated[str, typer.Argument(help="apiserver, scheduler, controllers, kubelet/NODE, runtime/NODE or supervisor.")],
+    name: Name = "default",
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on as more is written.")] = False,
+) -> None:
+    """Print what a component has decided and written."""
+    from elbowroom.deploy import log
+    from elbowroom.deploy.home import Home
+
+    log.show(Home(name), component, follow=follow)
+
+
+@app.command()
+def kill(
+    component: Annotated[str, typer.Argument(help="apiserver, scheduler, controllers, kubelet/NODE or runtime/NODE.")],
+    name: Name = "default",
+    signal: Annotated[SignalName, typer.Option("--signal", help="STOP freezes, CONT thaws.")] = SignalName.KILL,
+    at: FailpointLabel = None,
+    hits: Annotated[int, typer.Option(min=1, help="With --at: at the N-th time that it gets there.")] = 1,
+    stay_dead: Annotated[bool, typer.Option("--stay-dead", help="Do not start it again; --signal CONT does.")] = False,
+) -> None:
+    """Send a component a signal, now or at a step of its work; the supervisor starts again what died."""
+    from elbowroom.deploy import control
+    from elbowroom.deploy.home import Home
+
+    request = {
+        "do": "kill",
+        "component": component,
+        "signal": signal.value,
+        "at": at,
+        "hits": hits,
+        "stayDead": stay_dead,
+    }
+    control.ask(Home(name).control(), request)
+
+
+@app.command()
+def demo(
+    story: Annotated[Story, typer.Argument(help="Which story to tell.")] = Story.PREEMPTION,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster up afterwards.")] = False,
+    profile: Annotated[ProfileName, typer.Option(help="The design or the release.")] = ProfileName.LAB,
+) -> None:
+    """Tell a story on a cluster of its own; exit 0 only if every step of it really happened."""
+    from elbowroom.deploy.stories import tell
+
+    raise typer.Exit(0 if tell(story.value, profile=profile.value, keep=keep) else 1)
+
+
+@app.command()
+def check(history: Annotated[Path, typer.Argument(help="A directory of histories (see status).")]) -> None:
+    """Judge a recorded history against every invariant; exit 1 if one was broken."""
+    from elbowroom.history import report
+
+    if not history.exists():
+        raise UserError(f"{history}: no such file or directory")
+    verdict = report.check(history)
+    print(verdict.text())
+    raise typer.Exit(1 if verdict.failures else 0)
+
+
+@app.command()
+def bench(
+    suite: Annotated[Suite, typer.Argument(help="Which figures.")] = Suite.ALL,
+    only: Annotated[list[str] | None, typer.Option("--only", metavar="NAME", help="Only figures of that name.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write them as JSON, too.")] = None,
+) -> None:
+    """Take the figures, each beside its peer's or the physical limit."""
+    from elbowroom.deploy.bench import run
+
+    run(suite.value, only or [], json_file)
+
+
+def _fail(why: str) -> NoReturn:
+    print(f"elbowroom: {' '.join(why.split())}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _carried_out(command: Callable[[], Any]) -> int:
+    try:
+        return command() or 0
+    except UserError as why:
+        _fail(str(why))
+    except TyperException as why:
+        _fail(why.format_message() if hasattr(why, "format_message") else str(why))
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+
+
+def main() -> None:
+    """The entry point of the console script."""
+    raise SystemExit(_carried_out(lambda: app(standalone_mode=False)))
+
+
+if __name__ == "__main__":
+    main()
