@@ -121,6 +121,8 @@ class ContainerState(msgspec.Struct, frozen=True, omit_defaults=True):
     exit_code: int = 0
     reason: str = ""
     """``Completed``, ``Error`` or ``OOMKilled`` once exited."""
+    cgroup: LinuxResources = LinuxResources()
+    """What the container's cgroup reads as, rounding and all; ``resources`` is what the runtime was last told. -1: no limit."""
 
 
 class SandboxState(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,1 +1,1 @@
-"""The container runtime: CRI-shaped calls over a model of cgroups and workloads."""
+"""The container runtime of an emulated node, and the kernel that it stands on."""
