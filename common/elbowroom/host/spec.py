@@ -30,9 +30,9 @@ class DriverSpec(msgspec.Struct, frozen=True):
 class MachineSpec(msgspec.Struct, frozen=True):
     """A machine in a process.
 
-    ``name`` is its peer name; ``factory`` is ``module:function``, called as ``build(config, rng)``. The host adds ``name`` to ``config``, and
-    ``epoch`` where it is absent or this is not the machine's first life in the process. ``bind`` is the address its ROUTER listens
-    at, ``dial`` maps the names of the peers that it calls to their addresses.
+    ``name`` is its peer name; ``factory`` is ``module:function``, called as ``build(config, rng)``. The host adds ``name`` to
+    ``config``, and ``epoch`` where it is absent or this is not the machine's first life in the process. ``bind`` is the address its
+    ROUTER listens at, ``dial`` maps the names of the peers that it calls to their addresses.
     """
 
     name: str

@@ -1,0 +1,144 @@
+"""Disks for ``Persist`` effects: memory, and a directory of files replaced atomically."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from elbowroom.machine import Persist
+
+
+class MemoryDisk:
+    """Keeps what is written as long as the object lives."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load(self) -> dict[str, bytes]:
+        return dict(self._kept)
+
+    def commit(self, writes: Sequence[Persist], step: Callable[[str], None]) -> None:
+        for write in writes:
+            for label in write.labels:
+                step(label)
+            if write.value is None:
+                self._kept.pop(write.key, None)
+            else:
+                self._kept[write.key] = write.value
+
+    def close(self) -> None:
+        """Keeps its content: a machine's next incarnation loads it."""
+
+
+class Files(Protocol):
+    """The calls on the file system that ``FilesDisk`` makes, so that tests can let them fail."""
+
+    def write(self, path: str, value: bytes) -> None: ...
+    def sync(self, path: str) -> None: ...
+    def rename(self, source: str, target: str) -> None: ...
+    def remove(self, path: str) -> None: ...
+
+
+class SystemFiles:
+    """The operating system's."""
+
+    def write(self, path: str, value: bytes) -> None:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            while value:
+                value = value[os.write(file, value) :]
+        finally:
+            os.close(file)
+
+    def sync(self, path: str) -> None:
+        """fsync of a file or a directory."""
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        Path(path).unlink(missing_ok=True)
+
+
+_PLAIN = re.compile(r"[a-z0-9_.-]")
+_TEMPORARY = "~"
+
+
+def file_name(key: str) -> str:
+    """A file name for a key: letters, digits, ``_``, ``-`` and inner dots stay, all else (capitals too) becomes ``%xx``; it is
+    never empty, hidden or a path. ``ValueError`` for keys that are too long for a file name."""
+    name = "".join(
+        char if _PLAIN.fullmatch(char) and not (char == "." and at == 0) else "".join(f"%{byte:02x}" for byte in char.encode())
+        for at, char in enumerate(key)
+    )
+    if not name or len(name) > 240:
+        raise ValueError(f"a key of {len(key)} characters makes no file name: {key[:40]!r}")
+    return name
+
+
+def key_of(name: str) -> str:
+    """The inverse of ``file_name``."""
+    return re.sub(rb"%([0-9a-f]{2})", lambda found: bytes.fromhex(found[1].decode()), name.encode()).decode()
+
+
+class FilesDisk:
+    """One file a key, in the directory ``path`` (made if absent).
+
+    A value is written to a temporary file, fsynced, renamed over the old one and the directory fsynced; ``Persist.labels`` name the
+    points after each of the four. What an earlier life left half written is removed on load. After a failed commit the disk
+    refuses further ones: what a failed fsync left behind nobody knows.
+    """
+
+    def __init__(self, path: str, files: Files | None = None) -> None:
+        self._path = Path(path)
+        self._files = files or SystemFiles()
+        self._broken = False
+        self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def load(self) -> dict[str, bytes]:
+        kept: dict[str, bytes] = {}
+        for file in sorted(self._path.iterdir()):
+            if file.name.endswith(_TEMPORARY):
+                file.unlink()
+            elif file.is_file():
+                kept[key_of(file.name)] = file.read_bytes()
+        return kept
+
+    def commit(self, writes: Sequence[Persist], step: Callable[[str], None]) -> None:
+        if self._broken:
+            raise OSError(f"{self._path}: an earlier write failed")
+        self._broken = True
+        last = len(writes) - 1
+        for at, write in enumerate(writes):
+            labels = iter(write.labels)
+            target = str(self._path / file_name(write.key))
+            if write.value is None:
+                self._files.remove(target)
+            else:
+                temporary = target + _TEMPORARY
+                self._files.write(temporary, write.value)
+                _tell(step, labels)
+                self._files.sync(temporary)
+                _tell(step, labels)
+                self._files.rename(temporary, target)
+                _tell(step, labels)
+            if at == last or write.labels:
+                self._files.sync(str(self._path))  # one for the group, unless somebody wants to stop right behind it
+            for label in labels:
+                step(label)
+        self._broken = False
+
+    def close(self) -> None:
+        """Nothing is open between commits."""
+
+
+def _tell(step: Callable[[str], None], labels: Iterator[str]) -> None:
+    label = next(labels, None)
+    if label is not None:
+        step(label)

@@ -1,0 +1,439 @@
+"""One life of a machine in a process: inputs in, effects carried out in order, writes in groups."""
+
+import asyncio
+import importlib
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import zmq
+
+from elbowroom.host.clock import Clock, Timers
+from elbowroom.host.disks import FilesDisk, MemoryDisk
+from elbowroom.host.failpoints import Failpoints
+from elbowroom.host.history import FLUSH_SECONDS, History
+from elbowroom.host.seams import Disk, Driver
+from elbowroom.host.sockets import Dialer, Listener, Sent
+from elbowroom.host.spec import Arm, DiskSpec, MachineSpec
+from elbowroom.machine import (
+    Effect,
+    Input,
+    Machine,
+    Note,
+    PeerConnected,
+    Persist,
+    Received,
+    Send,
+    SetTimer,
+    Step,
+    TimerFired,
+    Work,
+    WorkDone,
+)
+from elbowroom.wire import MalformedError, decode, encode
+
+GROUP_MAX = 64
+"""Writes that are committed together at most."""
+PENDING_MAX = 20_000
+"""Effects that wait for the disk before the machine's sockets are read no further."""
+
+
+def load_object(name: str) -> Any:
+    """The object at ``module:name``."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+class Process(Protocol):
+    """What an incarnation needs of the process it lives in."""
+
+    loop: asyncio.AbstractEventLoop
+    context: "zmq.Context[zmq.Socket[bytes]]"
+    clock: Clock
+    timers: Timers
+    failpoints: Failpoints
+    files_pool: ThreadPoolExecutor
+
+    def history_of(self, machine: str, epoch: int) -> History: ...
+
+    def fire(self, order: Arm, history: History) -> float:
+        """Carry out a failpoint's action; the real seconds to wait, if it was a delay. Any thread may call."""
+        ...
+
+    def failed(self, incarnation: "Incarnation", why: BaseException) -> None:
+        """The machine raised, or its disk failed: this life is over."""
+        ...
+
+
+class Store:
+    """A machine's disk, which outlives its incarnations, and the thread that writes to it.
+
+    Memory commits at once on the loop. Files share the process's writers. Any other disk gets one thread for its whole life, on
+    which it is also made (SQLite connections belong to a thread).
+    """
+
+    def __init__(self, spec: DiskSpec, files_pool: ThreadPoolExecutor) -> None:
+        self._own: ThreadPoolExecutor | None = None
+        self.writer: ThreadPoolExecutor | None = None
+        self._make: Callable[[], Disk]
+        if spec.kind == "memory":
+            self._make = MemoryDisk
+        elif spec.kind == "files":
+            self._make = lambda: FilesDisk(spec.path)
+            self.writer = files_pool
+        else:
+            self._make = lambda: load_object(spec.kind)(spec.path)
+            self.writer = self._own = ThreadPoolExecutor(1, "disk")
+        self.disk: Disk | None = None
+
+    async def load(self, loop: asyncio.AbstractEventLoop) -> dict[str, bytes]:
+        """Open if need be, and read all."""
+
+        def load() -> dict[str, bytes]:
+            if self.disk is None:
+                self.disk = self._make()
+            return self.disk.load()
+
+        return load() if self.writer is None else await loop.run_in_executor(self.writer, load)
+
+    async def close(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.disk is not None and self.writer is not None:
+            await loop.run_in_executor(self.writer, self.disk.close)
+        self.disk = None
+        if self._own is not None:
+            self._own.shutdown()
+
+
+class Incarnation:
+    """A machine's life from ``start`` to ``stop`` or failure.
+
+    Effects go through one queue, in order. Where a ``Persist`` comes up, the writes that wait behind it are committed with it,
+    while the machine goes on being stepped: moving a write ahead of a ``Send``, ``Note`` or ``Step`` looks to everybody else like a
+    death just before that effect. While a failpoint is armed nothing is moved. ``SetTimer`` holds at once, for timers die with the
+    process anyway.
+    """
+
+    def __init__(self, process: Process, spec: MachineSpec, epoch: int, store: Store, seed: int) -> None:
+        self.spec, self.epoch = spec, epoch
+        self._process, self._store = process, store
+        self._loop, self._clock = process.loop, process.clock
+        self._history = process.history_of(spec.name, epoch)
+        self._rng = random.Random(f"{seed}/{spec.name}/{epoch}")
+        self._machine: Machine | None = None
+        self._inbox: deque[Input] = deque()
+        self._pending: deque[Effect] = deque()
+        self._dialers: dict[str, Dialer] = {}
+        self._listener: Listener | None = None
+        self._drivers: list[tuple[str, Driver]] = []
+        self._late: list[str] = []
+        self._lost: set[str] = set()
+        self._flush_due = False
+        self._stepping = False
+        self._pumping = False
+        self._waiting: asyncio.Future[None] | None = None
+        """The commit or delay that the queue waits for."""
+        self.paused = False
+        self.alive = True
+
+    # ------------------------------------------------------------ life
+
+    async def start(self) -> dict[str, Any]:
+        """Open the sockets, read the disk, start the machine and its drivers; the drivers' facts."""
+        kept = await self._store.load(self._loop)
+        spec = self.spec
+        config = {**spec.config, "name": spec.name, "epoch": self.epoch}
+        self._machine = load_object(spec.factory)(config, self._rng)
+        if spec.bind:
+            self._listener = Listener(self._loop, self._process.context, spec.bind, self._on_peer)
+        for peer, address in spec.dial.items():
+            self._dial(peer, address)
+        self._drivers = [(made.prefix, made) for made in (load_object(d.factory)(d.config) for d in spec.drivers)]
+        self._take(self._machine.start(self._clock.now(), kept))
+        self._pump()
+        facts: dict[str, Any] = {}
+        for _, driver in self._drivers:
+            facts.update(await driver.start(self.feed))
+        return facts
+
+    async def stop(self) -> None:
+        """End in order: drivers first, then what waits is carried out, and the history ends with ``end``."""
+        for _, driver in self._drivers:
+            await driver.stop()
+        self.paused = False
+        self._pump()
+        while self.alive and self._waiting is not None:
+            await asyncio.wait([self._waiting])
+            await asyncio.sleep(0)  # the queue goes on first
+        if self.alive:
+            self._history.note("end", {})
+        await self.abandon(linger_ms=50, stopped=True)
+
+    async def abandon(self, linger_ms: int = 0, stopped: bool = False) -> None:
+        """End as if killed: what waits is forgotten; only the write under way is waited for, since its thread cannot be stopped."""
+        self.alive = False
+        self._process.timers.drop(self)
+        self._pending.clear()
+        self._inbox.clear()
+        if not stopped:
+            for _, driver in self._drivers:
+                await driver.stop()
+        self._drivers.clear()
+        if self._waiting is not None:
+            await asyncio.wait([self._waiting])
+        for dialer in self._dialers.values():
+            dialer.close(linger_ms)
+        if self._listener is not None:
+            self._listener.close(linger_ms)
+        self._history.close()
+
+    def pause(self) -> None:
+        """Take no input, fire no timer, carry out no effect (but the write under way)."""
+        self.paused = True
+        for dialer in self._dialers.values():
+            dialer.hold()
+        if self._listener is not None:
+            self._listener.pump.open = False
+
+    def resume(self) -> None:
+        """Go on; timers that came due meanwhile fire now."""
+        self.paused = False
+        late, self._late = self._late, []
+        now = self._clock.now()
+        for name in late:
+            self._process.timers.set(self, name, now, self._on_timer)
+        self._read_on()
+        self._run_inbox()
+        self._pump()
+
+    def note(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Record a fact about this life, on the host's behalf."""
+        self._history.note(kind, fields)
+        self._flush_soon()
+
+    def redial(self, address: str) -> None:
+        """The ``inproc`` peer at ``address`` was replaced."""
+        for dialer in self._dialers.values():
+            if dialer.address == address:
+                dialer.redial()
+
+    # ------------------------------------------------------------ inputs
+
+    def feed(self, happened: Input) -> None:
+        """Tell the machine; drivers call it too, also from within ``deliver``."""
+        self._inbox.append(happened)
+        self._run_inbox()
+
+    def _run_inbox(self) -> None:
+        assert self._machine is not None, "a machine is told something only after it was made"
+        while self._inbox and self.alive and not (self._stepping or self.paused):
+            happened = self._inbox.popleft()
+            self._stepping = True
+            try:
+                self._take(self._machine.step(self._clock.now(), happened))
+            except Exception as why:
+                self.fail(why)
+            finally:
+                self._stepping = False
+            self._pump()
+
+    def _take(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                self._process.timers.set(self, effect.name, effect.at, self._on_timer)
+            else:
+                self._pending.append(effect)
+
+    def _dial(self, peer: str, address: str) -> None:
+        self._dialers[peer] = Dialer(
+            self._loop,
+            self._process.context,
+            self.spec.name,
+            address,
+            lambda frame: self._on_frame(peer, frame),
+            lambda: self.feed(PeerConnected(peer)),
+        )
+
+    def _on_peer(self, peer: str, frame: bytes) -> None:
+        if any(peer.startswith(prefix) for prefix, _ in self._drivers):
+            self._lose(peer, "the name belongs to a driver")
+        else:
+            self._on_frame(peer, frame)
+
+    def _on_frame(self, peer: str, frame: bytes) -> None:
+        try:
+            message = decode(frame)
+        except MalformedError as why:
+            self._lose(peer, str(why))
+            return
+        self._lost.discard(peer)
+        self.feed(Received(peer, message))
+
+    def _on_timer(self, name: str) -> None:
+        if self.paused:
+            self._late.append(name)
+        elif self.alive:
+            self.feed(TimerFired(name))
+
+    # ------------------------------------------------------------ effects
+
+    def _pump(self) -> None:
+        if self._pumping or not self.alive:
+            return
+        self._pumping = True
+        try:
+            pending = self._pending
+            while pending and self._waiting is None and not self.paused:
+                effect = pending[0]
+                if isinstance(effect, Persist):
+                    self._commit(self._group())
+                else:
+                    pending.popleft()
+                    self._carry_out(effect)
+        except Exception as why:
+            self.fail(why)
+        finally:
+            self._pumping = False
+        if not self.alive:
+            return
+        for dialer in self._dialers.values():
+            dialer.pump.recheck()
+        if self._listener is not None:
+            self._listener.pump.recheck()
+        if len(self._pending) > PENDING_MAX:
+            self._read_no_further()
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Send(target, _):
+                if self._history.waiting:
+                    self._history.flush()  # what others may have seen must be in the history
+                self._send(target, effect)
+            case Note(name, fields):
+                self._history.note(name, fields)
+                self._flush_soon()
+            case Step(label):
+                seconds = self._at_step(label)
+                if seconds:
+                    self._wait(self._loop.create_task(asyncio.sleep(seconds)))
+            case Work(token, task):
+                self._work(token, task, effect)
+            case _:
+                raise AssertionError(f"{effect!r} is no effect that is carried out here")
+
+    def _send(self, target: str, effect: Send) -> None:
+        for prefix, driver in self._drivers:
+            if target.startswith(prefix):
+                driver.deliver(effect)
+                return
+        dialer = self._dialers.get(target)
+        if dialer is not None:
+            outcome = dialer.send(encode(effect.message))
+        elif self._listener is not None:
+            outcome = self._listener.send(target, encode(effect.message))
+        else:
+            outcome = Sent.AWAY
+        if outcome is not Sent.PASSED:
+            self._lose(target, outcome.value)
+
+    def _lose(self, peer: str, why: str) -> None:
+        """A message is lost; told once until one comes from that peer again."""
+        if peer not in self._lost:
+            self._lost.add(peer)
+            self.note("bus.drop", {"peer": peer, "why": why})
+
+    def _work(self, token: str, task: Any, effect: Work) -> None:
+        if not callable(task):
+            if not self._drivers:
+                raise ValueError(f"no driver for the work {token!r}")
+            self._drivers[0][1].work(effect)
+            return
+
+        def done(ended: "asyncio.Future[Any]") -> None:
+            if self.alive:
+                self.feed(WorkDone(token, ended.exception() or ended.result()))
+
+        self._loop.run_in_executor(None, task).add_done_callback(done)
+
+    def _group(self) -> list[Persist]:
+        """Take the writes to commit next out of the queue."""
+        strictly = self._process.failpoints.waits_for(self.spec.name)
+        group: list[Persist] = []
+        passed: list[Effect] = []
+        pending = self._pending
+        while pending and len(group) < GROUP_MAX:
+            effect = pending[0]
+            if isinstance(effect, Persist):
+                group.append(effect)
+            elif strictly or isinstance(effect, Work):
+                break
+            else:
+                passed.append(effect)
+            pending.popleft()
+        pending.extendleft(reversed(passed))
+        return group
+
+    def _commit(self, group: list[Persist]) -> None:
+        disk, writer = self._store.disk, self._store.writer
+        assert disk is not None, "the disk was loaded before the machine started"
+        if writer is None:
+            disk.commit(group, self._at_step_on_writer)
+        else:
+            self._wait(self._loop.run_in_executor(writer, disk.commit, group, self._at_step_on_writer))
+
+    def _wait(self, until: "asyncio.Future[None]") -> None:
+        self._waiting = until
+        until.add_done_callback(self._go_on)
+
+    def _go_on(self, done: "asyncio.Future[None]") -> None:
+        self._waiting = None
+        failure = done.exception()
+        if not self.alive:
+            return
+        if failure is not None:
+            self.fail(failure)
+            return
+        self._pump()
+        if not self.paused and len(self._pending) <= PENDING_MAX:
+            self._read_on()
+
+    def _at_step(self, label: str) -> float:
+        order = self._process.failpoints.hit(self.spec.name, label)
+        return 0.0 if order is None else self._process.fire(order, self._history)
+
+    def _at_step_on_writer(self, label: str) -> None:
+        seconds = self._at_step(label)
+        if seconds:
+            time.sleep(seconds)
+
+    def _read_no_further(self) -> None:
+        for dialer in self._dialers.values():
+            dialer.pump.open = False
+        if self._listener is not None:
+            self._listener.pump.open = False
+
+    def _read_on(self) -> None:
+        for dialer in self._dialers.values():
+            if not dialer.pump.open:
+                dialer.resume()
+        if self._listener is not None and not self._listener.pump.open:
+            self._listener.pump.resume()
+
+    def _flush_soon(self) -> None:
+        if not self._flush_due and self._history.waiting:
+            self._flush_due = True
+            self._loop.call_later(FLUSH_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        self._flush_due = False
+        self._history.flush()
+
+    def fail(self, why: BaseException) -> None:
+        """This life is over: record it and tell the process."""
+        if self.alive:
+            self.alive = False
+            self._history.note("failed", {"why": f"{type(why).__name__}: {why}"})
+            self._history.flush()
+            self._process.failed(self, why)

@@ -1,0 +1,246 @@
+"""A host process: one loop, one ZeroMQ context, the machines of a ``HostSpec``, and the line to the supervisor."""
+
+import asyncio
+import ctypes
+import os
+import signal
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import uvloop
+import zmq
+
+from elbowroom.cache import Backoff
+from elbowroom.host import spec as control
+from elbowroom.host.clock import Clock, Timers
+from elbowroom.host.failpoints import Failpoints, delay_seconds
+from elbowroom.host.history import History
+from elbowroom.host.incarnation import Incarnation, Store
+from elbowroom.host.sockets import Pump, configure
+from elbowroom.host.spec import Arm, HostSpec, MachineSpec
+from elbowroom.machine import seconds
+from elbowroom.machine.records import Author
+
+_LAST_WORDS_MS = 500
+_PR_SET_PDEATHSIG = 1
+
+
+class Host:
+    """The machines of one process. ``serve`` returns when it was told to shut down, and raises what a machine of its own process
+    raised; a machine that shares the process is started again instead, after a back-off."""
+
+    def __init__(self, spec: HostSpec, loop: asyncio.AbstractEventLoop) -> None:
+        self._spec = spec
+        self._shared = len(spec.machines) != 1
+        self.loop = loop
+        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.context.set(zmq.MAX_SOCKETS, 60_000)
+        self.clock = Clock(spec.time_scale, spec.origin)
+        self.timers = Timers(loop, self.clock)
+        self.failpoints = Failpoints()
+        self.files_pool = ThreadPoolExecutor(2, "files")
+        self._running: dict[str, Incarnation] = {}
+        self._machines: dict[str, MachineSpec] = {}
+        self._stores: dict[str, Store] = {}
+        self._epochs: dict[str, int] = {}
+        self._backoff = Backoff(0.2, 30.0)
+        self._jobs: asyncio.Queue[Callable[[], Awaitable[None]] | None] = asyncio.Queue()
+        self._death: BaseException | None = None
+        self._control: Pump | None = None
+        if spec.control:
+            socket = self.context.socket(zmq.DEALER)
+            configure(socket, spec.control)
+            socket.setsockopt(zmq.ROUTING_ID, spec.process.encode())
+            socket.connect(spec.control)
+            self._control = Pump(loop, socket, self._on_order)
+
+    # ------------------------------------------------------------ life
+
+    async def serve(self) -> None:
+        """Run until ``shut_down``."""
+        self.report(control.Started(self._spec.process, os.getpid()))
+        for machine in self._spec.machines:
+            self._machines[machine.name] = machine
+            self._later(lambda name=machine.name: self._begin(name))  # type: ignore[misc]
+        try:
+            while (job := await self._jobs.get()) is not None:
+                await job()
+        finally:
+            await self._end()
+        if self._death is not None:
+            raise self._death
+
+    def shut_down(self) -> None:
+        """End in order: what machines have decided is carried out, histories get their ``end``."""
+        self._jobs.put_nowait(None)
+
+    async def _end(self) -> None:
+        for name, incarnation in list(self._running.items()):
+            if incarnation.alive:
+                await incarnation.stop()
+                self.report(control.Ended(name, "stopped"))
+            else:
+                await incarnation.abandon()
+        for store in self._stores.values():
+            await store.close(self.loop)
+        self.files_pool.shutdown()
+        if self._control is not None:
+            self._control.close(linger_ms=_LAST_WORDS_MS)
+        self.context.term()
+
+    def report(self, report: control.Report) -> None:
+        """Tell the supervisor, if there is one."""
+        if self._control is not None:
+            self._control.send([control.encode(report)])
+            self._control.recheck()
+
+    # ------------------------------------------------------------ machines
+
+    async def _begin(self, name: str) -> None:
+        machine = self._machines.get(name)
+        if machine is None or name in self._running:
+            return
+        before = self._epochs.get(name)
+        epoch = machine.config.get("epoch", 0) if before is None else 0
+        epoch = epoch or max(time.time_ns(), (before or 0) + 1)
+        self._epochs[name] = epoch
+        if name not in self._stores:
+            self._stores[name] = Store(machine.disk, self.files_pool)
+        incarnation = self._running[name] = Incarnation(self, machine, epoch, self._stores[name], self._spec.seed)
+        try:
+            facts = await incarnation.start()
+        except Exception as why:
+            if incarnation.alive:
+                incarnation.fail(why)
+            return
+        if not incarnation.alive:
+            return
+        self.report(control.Ready(name, epoch, facts))
+        if machine.bind.startswith("inproc:"):
+            for other in self._running.values():
+                other.redial(machine.bind)
+
+    async def _restart(self, name: str, why: str) -> None:
+        incarnation = self._running.pop(name, None)
+        if incarnation is not None:
+            await incarnation.abandon()
+            self.report(control.Ended(name, why))
+        await self._begin(name)
+
+    async def _remove(self, name: str) -> None:
+        self._machines.pop(name, None)
+        incarnation = self._running.pop(name, None)
+        if incarnation is not None:
+            await (incarnation.stop() if incarnation.alive else incarnation.abandon())
+            self.report(control.Ended(name, "removed"))
+        store = self._stores.pop(name, None)
+        if store is not None:
+            await store.close(self.loop)
+
+    def failed(self, incarnation: Incarnation, why: BaseException) -> None:
+        """A machine raised or its disk failed. If it has the process to itself, the process ends, else the machine starts anew."""
+        name = incarnation.spec.name
+        traceback.print_exception(why)
+        if not self._shared:
+            self._death = why
+            self.report(control.Ended(name, f"failed: {why!r}"))
+            self.shut_down()
+            return
+        wait = self._backoff.next(name) / seconds(1)
+        self.loop.call_later(wait, self._later, lambda: self._restart_if(incarnation, f"failed: {why!r}"))
+
+    async def _restart_if(self, failed: Incarnation, why: str) -> None:
+        if self._running.get(failed.spec.name) is failed:
+            await self._restart(failed.spec.name, why)
+
+    def _later(self, job: Callable[[], Awaitable[None]]) -> None:
+        self._jobs.put_nowait(job)
+
+    def history_of(self, machine: str, epoch: int) -> History:
+        spec = self._spec
+        return History(spec.history, Author(spec.run, spec.seed, machine, epoch), self.clock, 2 if spec.log else None)
+
+    # ------------------------------------------------------------ orders
+
+    def _on_order(self, frames: list[bytes]) -> None:
+        try:
+            self.obey(control.decode_order(frames[-1]))
+        except (msgspec.MsgspecError, ValueError):
+            traceback.print_exc()  # a supervisor of another version, say: its other orders still hold
+
+    def obey(self, order: control.Order) -> None:
+        """Carry out an order of the supervisor. ``ValueError`` if it makes no sense."""
+        match order:
+            case Arm(machine, label):
+                self.failpoints.arm(order)
+                self.report(control.Armed(machine, label))
+            case control.AddMachine(machine):
+                self._shared = True
+                self._machines.setdefault(machine.name, machine)
+                self._later(lambda: self._begin(machine.name))
+            case control.RemoveMachine(name):
+                self._later(lambda: self._remove(name))
+            case control.RestartMachine(name):
+                self._begin_fault(name, "restart")
+                self._later(lambda: self._restart(name, "restarted"))
+            case control.PauseMachine(name):
+                if name in self._running and not self._running[name].paused:
+                    self._begin_fault(name, "pause")
+                    self._running[name].pause()
+            case control.ResumeMachine(name):
+                if name in self._running and self._running[name].paused:
+                    self._running[name].resume()
+                    self._running[name].note("fault.end", {"name": "pause", "args": {"machine": name}})
+            case control.Shutdown():
+                self.shut_down()
+
+    def _begin_fault(self, name: str, fault: str) -> None:
+        if name in self._running and self._running[name].alive:
+            self._running[name].note("fault.begin", {"name": fault, "args": {"machine": name}})
+
+    def fire(self, order: Arm, history: History) -> float:
+        args = {"machine": order.machine, "label": order.label, "hits": order.hits}
+        history.note("fault.begin", {"name": order.action.partition(":")[0], "args": args})
+        history.flush()
+        fired = control.Fired(order.machine, order.label)
+        delay = delay_seconds(order.action)
+        if delay is not None:
+            self.loop.call_soon_threadsafe(self.report, fired)
+            return self.clock.real_seconds(seconds(delay))
+        self._last_words(fired)
+        os.kill(os.getpid(), signal.SIGKILL if order.action == "kill" else signal.SIGSTOP)
+        return 0.0
+
+    def _last_words(self, report: control.Report) -> None:
+        """Tell the supervisor and wait until the kernel has it: the process is about to stop. Any thread may call."""
+        if not self._spec.control:
+            return
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        socket = context.socket(zmq.DEALER)
+        socket.setsockopt(zmq.ROUTING_ID, f"{self._spec.process}!".encode())
+        socket.connect(self._spec.control)
+        socket.send(control.encode(report))
+        socket.close(linger=_LAST_WORDS_MS)
+        context.term()
+
+
+def die_with_parent() -> None:
+    """Let the kernel send SIGKILL when the parent's thread that forked this process ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def run(spec: HostSpec) -> None:
+    """Run the machines of ``spec`` until the supervisor says ``Shutdown`` or SIGTERM or SIGINT comes; raises what a machine raised
+    that has the process to itself. The files of its ``ipc`` sockets are gone afterwards."""
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        host = Host(spec, loop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, host.shut_down)
+        await host.serve()
+
+    uvloop.run(serve())
