@@ -28,7 +28,8 @@ def settle(fleet: Fleet, now: float = 0.0, first_pid: int = 100) -> None:
         for action in actions:
             match action:
                 case Spawn(process, machines):
-                    fleet.started(process, next(pids))
+                    fleet.forked(process, next(pids))
+                    fleet.started(process)
                     for spec in machines:
                         fleet.ready(now, spec.name, 1, {})
                 case Tell(process, AddMachine(spec)):
@@ -71,7 +72,7 @@ def test_one_that_dies_again_and_again_is_started_ever_later() -> None:
     now, waits = 0.0, []
     for _ in range(8):
         assert fleet.reconcile(now)
-        fleet.started("scheduler", 7)
+        fleet.forked("scheduler", 7)
         fleet.exited(now, "scheduler", "exit code 1")
         due = fleet.due()
         assert due is not None
@@ -169,8 +170,10 @@ def test_a_node_of_the_same_name_waits_for_the_former_ones_end_and_a_clean_disk(
 def test_machines_packed_together_come_and_go_inside_their_process() -> None:
     fleet = a_fleet("kubelet/a", "kubelet/b", process="kubelets-1")
     assert fleet.reconcile(0) == [Spawn("kubelets-1", (a_spec("kubelet/a"), a_spec("kubelet/b")))]
-    fleet.started("kubelets-1", 5)
+    fleet.forked("kubelets-1", 5)
     fleet.want(a_spec("kubelet/c"), kind="kubelet", process="kubelets-1", identity="u1")
+    assert fleet.reconcile(0) == []  # it does not hear yet
+    fleet.started("kubelets-1")
     assert fleet.reconcile(0) == [Tell("kubelets-1", AddMachine(a_spec("kubelet/c")))]
     fleet.unwant("kubelet/a", forget=True)
     assert fleet.reconcile(0) == [Tell("kubelets-1", RemoveMachine("kubelet/a"))]
@@ -202,6 +205,15 @@ def test_a_restart_inside_a_process_is_counted() -> None:
     fleet.ready(1, "kubelet/a", 2, {})
     assert (fleet.state("kubelet/a"), fleet.components["kubelet/a"].restarts) == (State.RUNNING, 1)
     assert fleet.components["kubelet/b"].restarts == 0
+
+
+def test_a_machine_that_failed_inside_its_process_was_restarted_there() -> None:
+    fleet = a_fleet("kubelet/a", "kubelet/b", process="kubelets-1")
+    settle(fleet)
+    fleet.ended("kubelet/a", "failed: disk full")
+    fleet.ready(1, "kubelet/a", 2, {})
+    assert (fleet.state("kubelet/a"), fleet.components["kubelet/a"].restarts) == (State.RUNNING, 1)
+    assert fleet.reconcile(1) == []
 
 
 def test_one_that_shares_its_process_can_stay_dead_alone() -> None:

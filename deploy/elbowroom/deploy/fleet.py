@@ -120,6 +120,8 @@ class _Process:
     inside: dict[str, _Inside] = field(default_factory=dict)
     spawned: bool = False
     pid: int = 0
+    hears: bool = False
+    """It has said that it started, so orders reach it."""
     frozen: bool = False
     kill_at: float | None = None
     stopping: bool = False
@@ -164,10 +166,15 @@ class Fleet:
 
     # ------------------------------------------------------------ what happened
 
-    def started(self, process: str, pid: int) -> None:
+    def forked(self, process: str, pid: int) -> None:
         """The process exists."""
         if (found := self._processes.get(process)) is not None and found.spawned:
             found.pid = pid
+
+    def started(self, process: str) -> None:
+        """The process can be told things."""
+        if (found := self._processes.get(process)) is not None and found.spawned:
+            found.hears = True
 
     def ready(self, now: float, machine: str, epoch: int, facts: dict[str, Any]) -> None:
         """A machine has begun a life."""
@@ -191,8 +198,8 @@ class Fleet:
         inside = process.inside[machine]
         if component is not None and component.identity == inside.identity:
             component.last_end, component.ready, component.frozen = why, False, False
-            if why == "restarted":
-                component.restarts += 1
+            if why == "restarted" or (why.startswith("failed") and component.process != machine):
+                component.restarts += 1  # inside the process; else the process ends, and is started again
         if why == "removed":
             del process.inside[machine]
 
@@ -217,7 +224,8 @@ class Fleet:
             component.stay_dead = component.stay_dead or found.armed.get(name, False)
         found.inside.clear()
         found.armed.clear()
-        found.spawned, found.pid, found.frozen, found.stopping, found.expected = False, 0, False, False, False
+        found.spawned, found.pid, found.hears = False, 0, False
+        found.frozen, found.stopping, found.expected = False, False, False
         found.kill_at, found.healthy_since = None, None
 
     # ------------------------------------------------------------ what to do
@@ -256,14 +264,15 @@ class Fleet:
             return []
         unwanted = [name for name, inside in process.inside.items() if not _is_same(by_name.get(name), inside)]
         if not process.pid:
-            return []  # it has not said a word yet; its orders would be lost
+            return []  # being forked
         if process.inside and len(unwanted) == len(process.inside):
             process.stopping = True
-            process.kill_at = now + STOP_SECONDS
-            if process.frozen:
-                process.kill_at = None
+            if process.frozen or not process.hears:
                 return [Signal(process.name, process.pid, signal.SIGKILL)]
+            process.kill_at = now + STOP_SECONDS
             return [Tell(process.name, Shutdown())]
+        if not process.hears:
+            return []
         actions: list[Action] = []
         for name in unwanted:
             if not process.inside[name].leaving:

@@ -84,10 +84,14 @@ class Home:
         temporary.replace(self.path / "state.json")
 
     def lock(self) -> IO[str] | None:
-        """The lock that says "alive", held until the file is closed; None while another process has it."""
+        """The lock that says "alive", held until the file is closed; None while another process has it.
+
+        It is a POSIX lock: a forked child does not inherit it, so children that outlive their supervisor do not look like one. (It
+        is also lost when the holder closes any other handle of that file, so a supervisor never asks whether it is running.)
+        """
         file = (self.path / "lock").open("a")
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
             return None

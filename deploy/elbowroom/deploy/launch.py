@@ -1,0 +1,213 @@
+"""``up`` and ``down``: check what was asked, start the supervisor here or as a daemon, and tell how it goes."""
+
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elbowroom.deploy import config, control
+from elbowroom.deploy.errors import UserError
+from elbowroom.deploy.home import Home
+from elbowroom.deploy.show import Progress
+
+DOWN_SECONDS = 15.0
+FORCED_SECONDS = 5.0
+
+Tell = Callable[[dict[str, Any]], None]
+"""How a supervisor says what it has reached: ``{"event": "nodes", "ready": 2, "total": 3}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a supervisor is to bring up."""
+
+    home: Home
+    cluster: config.Cluster
+    data: Path
+    port: int
+
+
+def node_group(count: int | None, cpu: str | None, memory: str | None) -> list[dict[str, Any]] | None:
+    """The nodes that the flags ask for, as cluster.yaml has them; None if no flag was given."""
+    if count is None and cpu is None and memory is None:
+        return None
+    return [{"count": 3 if count is None else count, "capacity": {"cpu": cpu or "4", "memory": memory or "16Gi", "pods": "110"}}]
+
+
+def gates(text: str) -> dict[str, bool]:
+    """``A=true,B=false`` as a mapping."""
+    found: dict[str, bool] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        gate, _, value = part.partition("=")
+        if value.lower() not in ("true", "false"):
+            raise UserError(f"--feature-gates: {part!r} is not of the form Gate=true or Gate=false")
+        found[gate] = value.lower() == "true"
+    return found
+
+
+def up(
+    name: str,
+    file: Path | None,
+    changes: Mapping[str, Any],
+    *,
+    data_dir: Path | None,
+    port: int,
+    detach: bool,
+) -> None:
+    """Bring a cluster up; returns once it is Ready (detached) or once it has been taken down again."""
+    cluster = config.load(file) if file else config.Cluster()
+    if file and "nodes" in changes:
+        raise UserError("--nodes, --node-cpu and --node-memory are for a cluster without a file; write them into spec.nodes")
+    cluster = config.overlay(cluster, changes)
+    home = Home(name or cluster.metadata.name or "default")
+    start(plan(home, cluster, data_dir, port), detach=detach, show=Progress(home.name))
+
+
+def plan(home: Home, cluster: config.Cluster, data_dir: Path | None = None, port: int = 0) -> Plan:
+    """The plan, after checking that it can be carried out as things are."""
+    if home.is_running():
+        raise UserError(f"cluster {home.name!r} is up already; 'elbowroom down --name {home.name}' first, or choose another --name")
+    home.make()
+    data = (data_dir or home.default_data).absolute()
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as why:
+        raise UserError(f"--data-dir {data}: {why.strerror}") from why
+    if port and not is_free(port):
+        raise UserError(f"port {port} is in use; choose another with --port, or leave it out")
+    return Plan(home, cluster, data, port)
+
+
+def start(wanted: Plan, *, detach: bool, show: Progress) -> None:
+    """Run the supervisor until it ends, or as a daemon until it says that all is Ready."""
+    if detach:
+        with show:
+            _start_daemon(wanted, show)
+        return
+    from elbowroom.deploy import supervisor
+
+    with show:
+        failure = supervisor.run(wanted, show.tell)
+    if failure:
+        raise UserError(failure)
+
+
+def _start_daemon(wanted: Plan, show: Progress) -> None:
+    reading, writing = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        _be_daemon(wanted, reading, writing)
+    os.close(writing)
+    try:
+        with os.fdopen(reading, encoding="utf-8") as lines:
+            for line in lines:
+                event = json.loads(line)
+                show.tell(event)
+                if event["event"] == "ready":
+                    return
+                if event["event"] == "failed":
+                    os.waitpid(child, 0)
+                    raise UserError(event["why"])
+    except KeyboardInterrupt:
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+        raise
+    raise UserError(f"the supervisor ended at once; its log is {wanted.home.logs / 'supervisor.log'}")
+
+
+def _be_daemon(wanted: Plan, reading: int, writing: int) -> None:
+    """In the forked child: cut off from the terminal, be the supervisor, never return."""
+    code = 1
+    try:
+        os.setsid()
+        os.close(reading)
+        log = os.open(wanted.home.logs / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for target, source in ((0, nothing), (1, log), (2, log)):
+            os.dup2(source, target)
+        os.chdir("/")
+        from elbowroom.deploy import supervisor
+
+        def tell(event: dict[str, Any]) -> None:
+            with suppress(OSError):  # who started us need not wait for us
+                os.write(writing, json.dumps(event).encode() + b"\n")
+            if event["event"] in ("ready", "failed"):
+                with suppress(OSError):
+                    os.close(writing)
+
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        failure = supervisor.run(wanted, tell)
+        if failure:
+            tell({"event": "failed", "why": failure})
+        code = 2 if failure else 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def down(home: Home) -> str:
+    """Stop the cluster, by force if it does not answer; says what was done."""
+    if not home.is_running():
+        lock = home.lock() if home.path.exists() else None
+        if lock is not None:
+            with lock:
+                if home.clean_up_after_death():
+                    return f"cluster {home.name}: its supervisor was dead; cleaned up what it left"
+        home.control()  # says that it is not running, and what is
+    state = home.state()
+    try:
+        control.ask(Path(state.sockets) / "control.sock", {"do": "down"}, timeout=DOWN_SECONDS)
+    except UserError:
+        if home.is_running():
+            return _force_down(home, state.pid)
+    if _wait(lambda: not home.is_running(), DOWN_SECONDS):
+        return f"cluster {home.name} is down; its data stays in {home.path}"
+    return _force_down(home, state.pid)
+
+
+def _force_down(home: Home, pid: int) -> str:
+    """The supervisor hangs: kill it (the kernel kills its children in turn) and clean up."""
+    if pid:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    if not _wait(lambda: not home.is_running(), FORCED_SECONDS):
+        raise UserError(f"cluster {home.name!r}: process {pid} cannot be ended; is it in an uninterruptible wait?")
+    lock = home.lock()
+    if lock is not None:
+        with lock:
+            home.clean_up_after_death()
+    return f"cluster {home.name}: its supervisor did not answer and was killed; its data stays in {home.path}"
+
+
+def _wait(fact: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not fact():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def is_free(port: int) -> bool:
+    """Can that port of this machine be listened at?"""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,504 @@
+"""The process that brings a cluster up, keeps it up and takes it down.
+
+It starts the zygote before anything else, has it fork a process for each component, and lets ``Fleet`` decide what to do about
+whatever happens: reports of the processes over a ROUTER, deaths told by the zygote, Nodes that come and go in the API, and
+what people ask for over the control socket. It holds nothing that another life could not find out again.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+import zmq
+
+from elbowroom.api.objects import Node
+from elbowroom.client import BusClient
+from elbowroom.deploy import log
+from elbowroom.deploy.control import LINE_BYTES_MAX
+from elbowroom.deploy.errors import UserError
+from elbowroom.deploy.fleet import Action, Fleet, Forget, Signal, Spawn, State, Tell
+from elbowroom.deploy.home import Home, make_sockets, remove_sockets
+from elbowroom.deploy.home import State as HomeState
+from elbowroom.deploy.launch import Plan, is_free
+from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, Topology, is_node_name, metrics_url
+from elbowroom.host.clock import Clock
+from elbowroom.host.sockets import Listener, Sent
+from elbowroom.host.spec import Arm, Armed, Ended, Fired, HostSpec, Ready, Started, decode_report, encode
+from elbowroom.host.zygote import Zygote, ZygoteError
+from elbowroom.machine import parse_time
+from elbowroom.rpc import create
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 4.0
+SIGNAL_SECONDS = 10.0
+HISTORIES_KEPT = 10
+
+Report = Callable[[dict[str, Any]], None]
+
+
+def run(plan: Plan, tell: Report) -> str:
+    """Bring the cluster up and keep it until SIGINT, SIGTERM or ``down``; what went wrong, or "".
+
+    ``tell`` is given each step on the way: ``serving``, ``nodes``, ``ready``, ``note``.
+    """
+    lock = _lock(plan.home)
+    if lock is None:
+        return f"cluster {plan.home.name!r} is up already"
+    with lock:
+        if plan.home.clean_up_after_death():
+            tell({"event": "note", "text": f"cluster {plan.home.name}: its last supervisor was killed; cleaned up what it left"})
+        sockets = make_sockets()
+        port = plan.port or _usual_port(plan.home)
+        plan.home.write_state(HomeState(os.getpid(), str(sockets), port))
+        try:
+            return uvloop.run(Supervisor(plan, tell, sockets, port).run())
+        except UserError as why:
+            return str(why)
+        finally:
+            remove_sockets(str(sockets))
+            plan.home.write_state(HomeState(port=port))
+
+
+class Supervisor:
+    """One life of a cluster."""
+
+    def __init__(self, plan: Plan, tell: Report, sockets: Path, port: int) -> None:
+        spec = plan.cluster.spec
+        self._plan, self._home, self._tell = plan, plan.home, tell
+        self._sockets, self._port = sockets, port
+        self._topology = Topology(
+            sockets, plan.data, dict(plan.cluster.profile().as_config()), spec.apiserver.store, spec.kubelets_per_process
+        )
+        self._packing = Packing(spec.kubelets_per_process)
+        self._fleet = Fleet()
+        self._run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
+        self._history = self._home.histories / self._run_id
+        self._scale, self._origin = spec.time_scale, _origin(plan.data, spec.time_scale, spec.apiserver.store)
+        self._began = time.monotonic()
+        self._born = Clock(self._scale, self._origin).now()
+        self._nodes: dict[str, Node] = {}
+        self._nodes_known = False
+        self._armed: set[tuple[str, str]] = set()
+        self._problem = ""
+        self._stopping = False
+        self._pids: dict[int, str] = {}
+        self._bus: BusClient | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._scheduled = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def _server(self) -> str:
+        return f"https://127.0.0.1:{self._port}"
+
+    # ------------------------------------------------------------ a life
+
+    async def run(self) -> str:
+        """Up, until told to stop, and down again; what went wrong, or ""."""
+        self._loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._loop.add_signal_handler(number, self._stop)
+        self._zygote = await Zygote.start()
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._processes = Listener(self._loop, context, self._topology.control_address, self._on_report)
+        self._in_background(self._watch_exits())
+        server = await asyncio.start_unix_server(self._on_client, str(self._sockets / "control.sock"), limit=LINE_BYTES_MAX)
+        try:
+            await self._come_up()
+            await self._until(lambda: self._stopping)
+            return self._problem
+        finally:
+            server.close()
+            await self._go_down()
+            await self._zygote.stop()
+            self._processes.close()
+            context.term()
+
+    async def _come_up(self) -> None:
+        _forget_old(self._home)
+        if self._plan.cluster.spec.apiserver.store == "memory":
+            self._topology.forget_all_nodes()
+        self._fleet.want(self._topology.apiserver(self._facade()), kind="apiserver", process="apiserver")
+        for name in ("scheduler", "controllers"):
+            self._fleet.want(self._topology.service(name), kind=name, process=name)
+        self._look()
+        await self._until(lambda: self._fleet.components["apiserver"].ready, READY_SECONDS, "the API server does not come up")
+        if self._stopping:
+            return
+        self._tell({"event": "serving", "server": self._server})
+        self._bus = BusClient("supervisor", self._topology.apiserver_address)
+        await self._bus.start()
+        self._watching = self._in_background(self._watch_nodes())
+        await self._create_nodes()
+        await self._until(self._all_ready, READY_SECONDS, "not all nodes became Ready")
+        if not self._stopping:
+            ready = {
+                "event": "ready",
+                "kubeconfig": str(self._home.kubeconfig),
+                "nodes": len(self._nodes),
+                "seconds": time.monotonic() - self._began,
+            }
+            self._tell(ready)
+
+    async def _go_down(self) -> None:
+        self._stopping = True
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._bus is not None:
+            await self._bus.close()
+        for stage in (lambda name: name != "apiserver", lambda name: True):
+            for name in [name for name in self._fleet.components if stage(name)]:
+                self._fleet.unwant(name)
+            self._look()
+            with suppress(UserError):
+                await self._until(lambda stage=stage: not any(map(stage, self._fleet.processes())), STOP_SECONDS, "hangs")  # type: ignore[misc]
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # ------------------------------------------------------------ nodes
+
+    async def _create_nodes(self) -> None:
+        async def one(manifest: dict[str, Any]) -> None:
+            answer = await self._bus.api(create("nodes", manifest))
+            if answer.status not in (201, 409):
+                raise UserError(f"node {manifest['metadata']['name']}: {_message(answer.body)}")
+
+        await asyncio.gather(*(one(manifest) for manifest in self._plan.cluster.manifests()))
+
+    async def _watch_nodes(self) -> None:
+        async for change in self._bus.watch("nodes", Node):
+            if change.new is not None:
+                self._nodes[change.key] = change.new
+            else:
+                self._nodes.pop(change.key, None)
+            self._place(change.key)
+            self._happened()
+
+    def _place(self, name: str) -> None:
+        """There should be a kubelet and a runtime for an emulated Node, and for no other."""
+        node = self._nodes.get(name)
+        machines = (f"kubelet/{name}", f"runtime/{name}")
+        if node is None or node.metadata.annotations.get(EMULATED[0]) != EMULATED[1] or not is_node_name(name):
+            for machine in machines:
+                self._fleet.unwant(machine, forget=True)
+            self._packing.leave(name)
+        else:
+            processes = self._packing.processes(name)
+            specs = (self._topology.kubelet(name), self._topology.runtime(name))
+            for spec, process in zip(reversed(specs), reversed(processes), strict=True):
+                self._fleet.want(spec, kind=spec.name.partition("/")[0], process=process, identity=node.metadata.uid)
+        self._look()
+
+    def _is_ready(self, node: Node) -> bool:
+        """Ready by the word of a kubelet of this life: a store that outlived its cluster still says that all was well."""
+        ready = node.condition("Ready")
+        if ready is None or ready.status != "True" or not ready.last_heartbeat_time:
+            return False
+        kubelet = self._fleet.components.get(f"kubelet/{node.name}")
+        return kubelet is None or (kubelet.ready and parse_time(ready.last_heartbeat_time) + 999_999_999 >= self._born)
+
+    def _all_ready(self) -> bool:
+        wanted = {manifest["metadata"]["name"] for manifest in self._plan.cluster.manifests()}
+        emulated = [node for name, node in self._nodes.items() if f"kubelet/{name}" in self._fleet.components]
+        ready = sum(map(self._is_ready, emulated))
+        self._tell({"event": "nodes", "ready": ready, "total": max(len(wanted), len(emulated))})
+        return wanted <= set(self._nodes) and ready == len(emulated)
+
+    # ------------------------------------------------------------ processes
+
+    def _facade(self) -> dict[str, Any]:
+        return {"host": "127.0.0.1", "port": self._port, "credentials": str(self._plan.data / "pki")}
+
+    def _look(self) -> None:
+        """Compare what is wanted with what is there, soon and once."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._reconcile)
+
+    def _reconcile(self) -> None:
+        self._scheduled = False
+        for action in self._fleet.reconcile(time.monotonic()):
+            self._do(action)
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._fleet.due()
+        self._timer = self._loop.call_later(max(0.0, due - time.monotonic()), self._reconcile) if due is not None else None
+        self._happened()
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Spawn(process, machines):
+                spec = HostSpec(
+                    process,
+                    list(machines),
+                    control=self._topology.control_address,
+                    history=str(self._history),
+                    run=self._run_id,
+                    seed=secrets.randbits(63),
+                    time_scale=self._scale,
+                    origin=self._origin,
+                    log=str(log.file_of(self._home, process)),
+                )
+                self._in_background(self._spawn(spec))
+            case Tell(process, order):
+                self._processes.send(process, encode(order))
+            case Signal(_, pid, number):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            case Forget(_, spec):
+                self._topology.forget(spec)
+
+    def _on_report(self, process: str, frame: bytes) -> None:
+        try:
+            report = decode_report(frame)
+        except msgspec.MsgspecError:
+            return
+        match report:
+            case Started(name, _):
+                self._fleet.started(name)
+            case Ready(machine, epoch, facts):
+                self._fleet.ready(time.monotonic(), machine, epoch, facts)
+            case Ended(machine, why):
+                self._fleet.ended(machine, why)
+                if why.startswith("failed"):
+                    self._on_failure(machine, why)
+            case Armed(machine, label):
+                self._armed.add((machine, label))
+            case Fired():
+                pass  # the death that follows says it all
+        self._look()
+
+    async def _spawn(self, spec: HostSpec) -> None:
+        pid = await self._zygote.spawn(spec)
+        self._pids[pid] = spec.process
+        self._fleet.forked(spec.process, pid)
+        self._look()
+
+    async def _watch_exits(self) -> None:
+        async for exited in self._zygote.exits():
+            process = self._pids.pop(exited.pid, None)
+            if process is not None:
+                self._fleet.exited(time.monotonic(), process, _ending(exited.status))
+                self._look()
+        raise ZygoteError("the zygote is gone")
+
+    def _on_failure(self, machine: str, why: str) -> None:
+        """A machine could not begin: for the API server's first life that is the end, and the reason is what people need."""
+        component = self._fleet.components.get(machine)
+        print(f"{machine}: {why}", file=sys.stderr, flush=True)
+        if machine == "apiserver" and component is not None and not component.epoch:
+            self._problem = why.removeprefix("failed: ")
+            self._stop()
+
+    # ------------------------------------------------------------ people
+
+    async def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.LimitOverrunError, ValueError):
+            try:
+                request = json.loads(await reader.readline())
+                answer: dict[str, Any] = {"ok": await self._answer(request)}
+            except UserError as why:
+                answer = {"error": str(why)}
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+
+    async def _answer(self, request: Mapping[str, Any]) -> Any:
+        match request:
+            case {"do": "status"}:
+                return self._status()
+            case {"do": "down"}:
+                self._stop()
+                return True
+            case {"do": "kill", "component": str(name), "signal": str(word), "at": at, "hits": int(hits), "stayDead": bool(stay)}:
+                await self._kill(name, signal.Signals[f"SIG{word}"], at, hits, stay_dead=stay)
+                return True
+            case _:
+                raise UserError("the supervisor does not know that request; is it of another version?")
+
+    def _status(self) -> dict[str, Any]:
+        fleet = self._fleet
+        order = {name: place for place, name in enumerate(CONTROL_PLANE)}
+        names = sorted(fleet.components, key=lambda name: (order.get(name, len(order)), name.partition("/")[0], name))
+        return {
+            "name": self._home.name,
+            "kubeconfig": str(self._home.kubeconfig),
+            "server": self._server,
+            "dashboard": None,
+            "history": str(self._history),
+            "components": [
+                {
+                    "name": name,
+                    "kind": fleet.components[name].kind,
+                    "pid": fleet.pid(name) or None,
+                    "state": fleet.state(name).value,
+                    "restarts": fleet.components[name].restarts,
+                    "metrics": metrics_url(self._server, name),
+                }
+                for name in names
+            ],
+            "nodes": {"total": len(self._nodes), "ready": sum(map(self._is_ready, self._nodes.values()))},
+        }
+
+    async def _kill(self, name: str, number: signal.Signals, at: str | None, hits: int, *, stay_dead: bool) -> None:
+        fleet = self._fleet
+        component = fleet.components.get(name)
+        if component is None:
+            raise UserError(f"no component {name!r}; there is: {', '.join(sorted(fleet.components))}")
+        if not fleet.pid(name) and not (component.stay_dead and number == signal.SIGCONT):
+            raise UserError(f"{name} has no process now (it is {fleet.state(name)})")
+        if at is not None:
+            await self._arm(name, number, at, hits, stay_dead=stay_dead)
+            return
+        if number == signal.SIGTERM and component.frozen:
+            raise UserError(f"{name} is frozen and would not hear SIGTERM; thaw it first, or use --signal KILL")
+        pid, restarts, shared = fleet.pid(name), component.restarts, fleet.is_shared(name)
+        for action in fleet.kill(name, number, stay_dead=stay_dead):
+            self._do(action)
+        self._look()
+        if number in (signal.SIGKILL, signal.SIGTERM):
+
+            def is_over() -> bool:
+                return component.restarts > restarts or not fleet.holds(name) or (not shared and fleet.pid(name) != pid)
+
+            await self._until(is_over, SIGNAL_SECONDS, f"{name} did not end")
+        elif not shared and pid:
+            await self._until_stopped(pid, number == signal.SIGSTOP)
+
+    async def _arm(self, name: str, number: signal.Signals, label: str, hits: int, *, stay_dead: bool) -> None:
+        action = {signal.SIGKILL: "kill", signal.SIGSTOP: "stop"}.get(number)
+        if action is None:
+            raise UserError("--at goes with --signal KILL or STOP")
+        self._armed.discard((name, label))
+        process = self._fleet.arm(name, stay_dead=stay_dead) if action == "kill" else self._fleet.components[name].process
+        if self._processes.send(process, encode(Arm(name, label, hits, action))) is not Sent.PASSED:
+            raise UserError(f"{name} cannot be reached")
+        await self._until(lambda: (name, label) in self._armed, SIGNAL_SECONDS, f"{name} did not take the failpoint {label}")
+
+    async def _until_stopped(self, pid: int, stopped: bool) -> None:
+        deadline = time.monotonic() + SIGNAL_SECONDS
+        while _is_stopped(pid) is not stopped and time.monotonic() < deadline:
+            await asyncio.sleep(0.002)
+
+    # ------------------------------------------------------------ waiting
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._happened()
+
+    def _happened(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def _until(self, fact: Callable[[], bool], seconds: float | None = None, otherwise: str = "") -> None:
+        """Return when ``fact`` holds (or, while coming up, when all is to stop); ``UserError`` says what did not happen."""
+        try:
+            async with asyncio.timeout(seconds):
+                going_down = self._stopping
+                while not fact() and self._stopping == going_down:
+                    await self._news.wait()
+        except TimeoutError as why:
+            raise UserError(f"{otherwise} within {seconds:.0f} s{self._hint()}") from why
+
+    def _hint(self) -> str:
+        """Who is not well, for a message."""
+        ill = [c for c in self._fleet.components.values() if not c.ready and self._fleet.state(c.name) is not State.FROZEN]
+        reasons = [f"{c.name} {c.last_end or 'has not started'}" for c in ill]
+        late = [f"{name} is not Ready" for name, node in sorted(self._nodes.items()) if not self._is_ready(node)]
+        first = (reasons + late)[:3]
+        return f" ({'; '.join(first)}; see 'elbowroom logs', {self._home.logs})" if first else ""
+
+    def _in_background(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        async def guarded() -> None:
+            try:
+                await work
+            except Exception as why:  # nobody awaits it, and without it there is no cluster
+                if not self._stopping:
+                    traceback.print_exc()
+                    self._problem = f"the supervisor failed: {why}"
+                    self._stop()
+
+        task = asyncio.create_task(guarded())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def _lock(home: Home) -> Any:
+    """The home's lock; somebody who only looks whether it is taken may hold it for a moment."""
+    deadline = time.monotonic() + 0.3
+    while (lock := home.lock()) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return lock
+
+
+def _usual_port(home: Home) -> int:
+    """The port of the last life if it is free, else another; below the range from which the kernel takes ports for clients."""
+    last = home.state().port
+    if last and is_free(last):
+        return last
+    for _ in range(100):
+        port = 10_000 + secrets.randbelow(20_000)
+        if is_free(port):
+            return port
+    raise UserError("no free port found; choose one with --port")
+
+
+def _origin(data: Path, scale: float, store: str) -> int:
+    """When emulated time began to run at ``scale``: the same in every life of the data, so that it never goes back."""
+    path = data / "time.json"
+    if store == "sqlite" and path.exists():
+        kept = json.loads(path.read_text())
+        if kept["scale"] == scale:
+            return int(kept["origin"])
+        if kept["scale"] != 1.0:
+            raise UserError(f"{data} was made with --time-scale {kept['scale']:g}; its clock would go back with {scale:g}")
+    origin = time.time_ns()
+    path.write_text(json.dumps({"scale": scale, "origin": origin}))
+    return origin
+
+
+def _forget_old(home: Home) -> None:
+    """Logs are of one life; of histories the last few are kept."""
+    import shutil
+
+    for file in home.logs.glob("*.log"):
+        if file.name != "supervisor.log":
+            file.unlink(missing_ok=True)
+    for old in sorted(home.histories.iterdir())[: -HISTORIES_KEPT + 1]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _ending(status: int) -> str:
+    """How a process ended, in words."""
+    if status >= 0:
+        return f"ended with exit code {status}"
+    return f"was killed by {signal.Signals(-status).name}"
+
+
+def _is_stopped(pid: int) -> bool | None:
+    """Is the process stopped by a signal? None if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    except OSError:
+        return None
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(json.loads(body).get("message", ""))
+    except ValueError:
+        return body.decode(errors="replace")

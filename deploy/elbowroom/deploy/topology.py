@@ -1,0 +1,132 @@
+"""Which machines a cluster is made of, and where each listens, dials and writes."""
+
+import hashlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elbowroom.host.spec import DiskSpec, DriverSpec, MachineSpec
+
+CONTROL_PLANE = ("apiserver", "scheduler", "controllers")
+EMULATED = ("elbowroom.dev/node", "emulated")
+_NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
+
+def is_node_name(name: str) -> bool:
+    """May ``name`` stand in a path? (The API server lets no other name in; the data directory is worth a second look.)"""
+    return bool(_NODE.fullmatch(name)) and ".." not in name
+
+
+def metrics_url(server: str, component: str) -> str | None:
+    """Where a component's metrics can be read, if it has any."""
+    kind, _, node = component.partition("/")
+    match kind:
+        case "apiserver":
+            return f"{server}/metrics"
+        case "scheduler":
+            return f"{server}/elbowroom/scheduler/metrics"
+        case "kubelet":
+            return f"{server}/api/v1/nodes/{node}/proxy/metrics"
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The machines of one cluster. ``profile`` is ``Profile.as_config()``."""
+
+    sockets: Path
+    data: Path
+    profile: dict[str, Any]
+    store: str
+    kubelets_per_process: int = 1
+
+    def apiserver(self, facade: dict[str, Any]) -> MachineSpec:
+        """The API server, with its store and its HTTP facade."""
+        durable = DiskSpec("elbowroom.apiserver.drivers.sqlite:SqliteDisk", str(self.data / "apiserver"))
+        return MachineSpec(
+            "apiserver",
+            "elbowroom.apiserver.machine:build",
+            {"profile": self.profile},
+            bind=self._address("apiserver"),
+            disk=durable if self.store == "sqlite" else DiskSpec("memory"),
+            drivers=[DriverSpec("elbowroom.apiserver.drivers.facade:make", facade)],
+        )
+
+    def service(self, name: str) -> MachineSpec:
+        """The scheduler or the controllers: all they know is in the API server."""
+        return MachineSpec(
+            name, f"elbowroom.{name}.machine:build", {"profile": self.profile}, dial={"apiserver": self._address("apiserver")}
+        )
+
+    def runtime(self, node: str) -> MachineSpec:
+        return MachineSpec(
+            f"runtime/{node}",
+            "elbowroom.runtime.machine:build",
+            {"profile": self.profile, "node": node},
+            bind=self._runtime_address(node),
+            disk=DiskSpec("files", str(self._node_data(node) / "runtime")),
+        )
+
+    def kubelet(self, node: str) -> MachineSpec:
+        return MachineSpec(
+            f"kubelet/{node}",
+            "elbowroom.kubelet.machine:build",
+            {"profile": self.profile, "node": node},
+            dial={"apiserver": self._address("apiserver"), f"runtime/{node}": self._runtime_address(node)},
+            disk=DiskSpec("files", str(self._node_data(node) / "kubelet")),
+        )
+
+    @property
+    def apiserver_address(self) -> str:
+        return self._address("apiserver")
+
+    @property
+    def control_address(self) -> str:
+        return self._address("processes")
+
+    def forget(self, spec: MachineSpec) -> None:
+        """Remove what a node's machine kept on disk."""
+        if spec.disk.kind == "files" and spec.disk.path:
+            path = Path(spec.disk.path)
+            shutil.rmtree(path, ignore_errors=True)
+            if path.parent.is_dir() and not any(path.parent.iterdir()):
+                path.parent.rmdir()
+
+    def forget_all_nodes(self) -> None:
+        """The store keeps nothing over its end, so the nodes' disks speak of pods that nobody knows any more."""
+        shutil.rmtree(self.data / "nodes", ignore_errors=True)
+
+    def _node_data(self, node: str) -> Path:
+        return self.data / "nodes" / node
+
+    def _address(self, name: str) -> str:
+        return f"ipc://{self.sockets}/{name}.sock"
+
+    def _runtime_address(self, node: str) -> str:
+        # A node's name may have 253 characters, a socket's path 107.
+        return self._address(f"runtime-{hashlib.blake2s(node.encode(), digest_size=8).hexdigest()}")
+
+
+class Packing:
+    """Which shared process a node's kubelet and runtime go to: the first with room, kept for as long as the node exists."""
+
+    def __init__(self, per_process: int) -> None:
+        self._per_process = per_process
+        self._place: dict[str, int] = {}
+
+    def processes(self, node: str) -> tuple[str, str]:
+        """The names of the processes of the node's kubelet and runtime."""
+        if self._per_process == 1:
+            return f"kubelet/{node}", f"runtime/{node}"
+        if node not in self._place:
+            taken = list(self._place.values())
+            self._place[node] = next(n for n in range(1, len(taken) + 2) if taken.count(n) < self._per_process)
+        number = self._place[node]
+        return f"kubelets-{number}", f"runtimes-{number}"
+
+    def leave(self, node: str) -> None:
+        """The node is gone."""
+        self._place.pop(node, None)
