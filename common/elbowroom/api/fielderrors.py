@@ -47,12 +47,13 @@ def duplicate(field: str, value: Any) -> FieldError:
     return FieldError(field, "FieldValueDuplicate", f"Duplicate value: {_shown(value)}")
 
 
-def not_found(field: str, value: Any) -> FieldError:
-    return FieldError(field, "FieldValueNotFound", f"Not found: {_shown(value)}")
+def not_found(field: str, value: Any, detail: str = "") -> FieldError:
+    return FieldError(field, "FieldValueNotFound", f"Not found: {_shown(value)}" + (f": {detail}" if detail else ""))
 
 
 def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldError:
-    known = ", ".join(_shown(s) for s in sorted(supported))
+    """``supported`` is shown in the order given: upstream sorts where it holds a set, and only there."""
+    known = ", ".join(_shown(s) for s in supported)
     return FieldError(field, "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {known}")
 
 

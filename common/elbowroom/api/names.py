@@ -57,8 +57,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-def _check(text: str, pattern: str, finding: str, longest: int) -> list[str]:
-    found = [] if len(text.encode()) <= longest else [f"must be no more than {longest} bytes"]
+def _check(text: str, pattern: str, finding: str, longest: int, unit: str = "characters") -> list[str]:
+    found = [] if len(text.encode(errors="surrogatepass")) <= longest else [f"must be no more than {longest} {unit}"]
     if not _compiled(pattern).fullmatch(text):
         found.append(finding)
     return found
@@ -85,25 +85,25 @@ def qualified_name(text: str) -> list[str]:
     if not slash:
         prefix, name = "", prefix
     elif "/" in name:
-        return [f"a qualified name {_QUALIFIED_FINDING} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        return [f"a valid label key {_QUALIFIED_FINDING} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     found = []
     if slash and not prefix:
         found.append("prefix part must be non-empty")
     elif slash:
-        found += [f"prefix part {finding}" for finding in dns1123_subdomain(prefix)]
+        found += [f"prefix part {finding}" for finding in _check(prefix, _SUBDOMAIN, _SUBDOMAIN_FINDING, 253, "bytes")]
     if not name:
         found.append("name part must be non-empty")
-    return found + [f"name part {finding}" for finding in _check(name, _QUALIFIED, _QUALIFIED_FINDING, 63)]
+    return found + [f"name part {finding}" for finding in _check(name, _QUALIFIED, _QUALIFIED_FINDING, 63, "bytes")]
 
 
 def label_value(text: str) -> list[str]:
     """A label's value."""
-    return _check(text, _LABEL_VALUE, _LABEL_VALUE_FINDING, 63)
+    return _check(text, _LABEL_VALUE, _LABEL_VALUE_FINDING, 63, "bytes")
 
 
 def port_name(text: str) -> list[str]:
     """The name of a container's port."""
-    found = [] if len(text) <= 15 else ["must be no more than 15 bytes"]
+    found = [] if len(text) <= 15 else ["must be no more than 15 characters"]
     if not _compiled("[-a-z0-9]+").fullmatch(text):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not _compiled(".*[a-z].*").fullmatch(text):

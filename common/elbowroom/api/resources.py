@@ -8,17 +8,23 @@ scheduler counts the largest of the three *sums* (not the sum of the largest: tw
 not need both peaks at once), and without the spec's once the kubelet called it Infeasible (SC-43 to SC-50).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from elbowroom.api.objects import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
-from elbowroom.api.quantity import Quantity, format_bytes, format_milli, format_value, parse
+from elbowroom.api.quantity import BINARY_SI, Quantity, format_bytes, format_milli, format_value, parse
 
 Resources = dict[str, int]
+Amounts = dict[str, Quantity]
+"""A vector that keeps exact quantities and how they were written: for replies that quote them."""
 
 NON_ZERO_CPU_MILLI = 100
 NON_ZERO_MEMORY_BYTES = 200 * 1024 * 1024
-_NON_ZERO: Resources = {"cpu": NON_ZERO_CPU_MILLI, "memory": NON_ZERO_MEMORY_BYTES}
+_NON_ZERO: Amounts = {
+    "cpu": Quantity(NON_ZERO_CPU_MILLI * 10**6),
+    "memory": Quantity(NON_ZERO_MEMORY_BYTES * 10**9, BINARY_SI),
+}
 _NO_RESOURCES = ResourceRequirements()
+_ZERO = Quantity(0)
 
 # ---------------------------------------------------------------- vectors
 
@@ -32,6 +38,16 @@ def amount(name: str, text: str) -> int:
 def of(resource_list: Mapping[str, str] | None) -> Resources:
     """The vector of a ResourceList."""
     return {name: amount(name, text) for name, text in resource_list.items()} if resource_list else {}
+
+
+def amounts(resource_list: Mapping[str, str] | None) -> Amounts:
+    """The exact quantities of a ResourceList."""
+    return {name: parse(text) for name, text in resource_list.items()} if resource_list else {}
+
+
+def counted(exact: Amounts) -> Resources:
+    """Exact quantities in the vector's units, rounded up."""
+    return {name: quantity.milli if name == "cpu" else quantity.value for name, quantity in exact.items()}
 
 
 def resource_list(vector: Mapping[str, int]) -> ResourceList:
@@ -115,118 +131,141 @@ def has_pod_level_resources(pod: Pod) -> bool:
 
 def spec_requests(pod: Pod) -> Resources:
     """What the spec asks for, with overhead (SC-47, SC-48)."""
-    return _with_overhead(pod, _override(_aggregate(pod, _spec_requests), pod, _pod_level_requests(pod)))
-
-
-def spec_container_requests(pod: Pod) -> Resources:
-    """What the spec's containers ask for together; neither pod-level requests nor overhead."""
-    return _aggregate(pod, _spec_requests)
-
-
-def spec_container_limits(pod: Pod) -> Resources:
-    """The limits of the spec's containers together; neither pod-level limits nor overhead."""
-    return _aggregate(pod, _spec_limits)
+    return counted(_with_overhead(pod, spec_request_amounts(pod)))
 
 
 def spec_limits(pod: Pod) -> Resources:
     """The spec's limits; overhead is added to those that are not zero."""
-    level = pod.spec.resources.limits if pod.spec.resources is not None else {}
-    return _limits_with_overhead(pod, _override(_aggregate(pod, _spec_limits), pod, of(level)))
+    return counted(_limits_with_overhead(pod, spec_limit_amounts(pod)))
+
+
+def spec_request_amounts(pod: Pod) -> Amounts:
+    """What the spec asks for, without overhead, exactly."""
+    return _overridden(_aggregate(pod, _spec_requests), _pod_level(pod).requests)
+
+
+def spec_limit_amounts(pod: Pod) -> Amounts:
+    """The spec's limits, without overhead, exactly."""
+    return _overridden(_aggregate(pod, _spec_limits), _pod_level(pod).limits)
+
+
+def container_request_amounts(pod: Pod) -> Amounts:
+    """What the spec's containers ask for together; neither pod-level requests nor overhead."""
+    return _aggregate(pod, _spec_requests)
+
+
+def container_limit_amounts(pod: Pod) -> Amounts:
+    """The limits of the spec's containers together; neither pod-level limits nor overhead."""
+    return _aggregate(pod, _spec_limits)
 
 
 def allocated_requests(pod: Pod, *, pod_level_status: bool = True) -> Resources:
     """What the kubelet allocated, as the status says; where it says nothing, the spec (nothing if Infeasible). With overhead."""
-    allocated, _ = _status_requests(pod, pod_level_status)
-    level = _pod_level_requests(pod)
-    if pod_level_status and pod.status.allocated_resources:
-        level = {**({} if is_infeasible(pod) else level), **_without_overhead(pod, of(pod.status.allocated_resources))}
-    return _with_overhead(pod, _override(allocated, pod, level))
+    allocated, _ = _status_requests(pod, pod_level_status, {})
+    told = pod.status.allocated_resources if pod_level_status else None
+    return counted(_with_overhead(pod, _told(pod, allocated, told)))
 
 
 def actual_requests(pod: Pod, *, pod_level_status: bool = True) -> Resources:
     """What the runtime has, as the status says; else the allocated, else the spec (nothing if Infeasible). With overhead."""
-    _, actual = _status_requests(pod, pod_level_status)
-    level = _pod_level_requests(pod)
-    if pod_level_status and pod.status.resources is not None:
-        level = {**({} if is_infeasible(pod) else level), **_without_overhead(pod, of(pod.status.resources.requests))}
-    return _with_overhead(pod, _override(actual, pod, level))
+    _, actual = _status_requests(pod, pod_level_status, {})
+    told = pod.status.resources.requests if pod_level_status and pod.status.resources is not None else None
+    return counted(_with_overhead(pod, _told(pod, actual, told)))
 
 
 def effective_requests(pod: Pod, *, pod_level_status: bool = True) -> Resources:
-    """What the pod counts for on its node, in the scheduler and in quotas: SC-43 to SC-50.
+    """What the pod counts for on its node, in the scheduler: SC-43 to SC-50.
 
     ``pod_level_status`` is the gate InPlacePodLevelResourcesVerticalScaling: trust the status of the pod as a whole.
     """
-    return _effective_requests(pod, pod_level_status, {})
+    return counted(_effective_requests(pod, pod_level_status, {}))
 
 
 def non_zero_requests(pod: Pod, *, pod_level_status: bool = True) -> Resources:
     """SC-51: the same for scoring, each container without a cpu or memory request counting 100m or 200Mi."""
-    return _effective_requests(pod, pod_level_status, _NON_ZERO)
+    return counted(_effective_requests(pod, pod_level_status, _NON_ZERO))
 
 
-def _effective_requests(pod: Pod, pod_level_status: bool, missing: Resources) -> Resources:
+def effective_request_amounts(pod: Pod, *, pod_level_status: bool = True) -> Amounts:
+    """``effective_requests``, exactly."""
+    return _effective_requests(pod, pod_level_status, {})
+
+
+def _effective_requests(pod: Pod, pod_level_status: bool, missing: Amounts) -> Amounts:
     infeasible = is_infeasible(pod)
     allocated, actual = _status_requests(pod, pod_level_status, missing)
-    wanted: Resources = {} if infeasible else _aggregate(pod, _spec_requests, missing)
-    level = _pod_level_requests(pod)
-    if level and pod_level_status:
-        told = [pod.status.resources.requests] if pod.status.resources is not None else []
-        told += [pod.status.allocated_resources] if pod.status.allocated_resources else []
-        if told:
-            level = maximum({} if infeasible else level, *(_without_overhead(pod, of(one)) for one in told))
-    return _with_overhead(pod, _override(maximum(wanted, actual, allocated), pod, level))
+    wanted = {} if infeasible else _aggregate(pod, _spec_requests, missing)
+    total = _largest(wanted, actual, allocated)
+    level = _pod_level(pod).requests
+    if level:
+        told = []
+        if pod_level_status and pod.status.resources is not None:
+            told.append(pod.status.resources.requests)
+        if pod_level_status and pod.status.allocated_resources:
+            told.append(pod.status.allocated_resources)
+        desired = {} if infeasible and told else amounts(level)
+        values = _largest(desired, *(_without_overhead(pod, amounts(one)) for one in told))
+        total |= {name: value for name, value in values.items() if name in level and is_pod_level_resource(name)}
+    return _with_overhead(pod, total)
 
 
 def effective_limits(pod: Pod, *, pod_level_status: bool = True) -> Resources:
     """RC-165: the larger of the spec's and the actual limits; the actual ones alone if Infeasible."""
+    return counted(effective_limit_amounts(pod, pod_level_status=pod_level_status))
+
+
+def effective_limit_amounts(pod: Pod, *, pod_level_status: bool = True) -> Amounts:
+    """``effective_limits``, exactly."""
     infeasible = is_infeasible(pod)
-    reported = pod.status.resources.limits if pod_level_status and pod.status.resources is not None else {}
-    actual = of(reported) or _aggregate(pod, _actual_limits_or_nothing if infeasible else _actual_limits)
-    wanted: Resources = {} if infeasible else _aggregate(pod, _spec_limits)
-    level = of(pod.spec.resources.limits) if pod.spec.resources is not None else {}
-    if level and reported:
-        level = maximum({} if infeasible else level, of(reported))
-    total = maximum(wanted, actual)
-    names = pod.spec.resources.limits if pod.spec.resources is not None else {}
-    total.update({name: value for name, value in level.items() if name in names and is_pod_level_resource(name)})
+    told = pod.status.resources.limits if pod_level_status and pod.status.resources is not None else {}
+    actual = amounts(told) or _aggregate(pod, _actual_limits_or_nothing if infeasible else _actual_limits)
+    total = _largest({} if infeasible else _aggregate(pod, _spec_limits), actual)
+    level = _pod_level(pod).limits
+    if level:
+        values = _largest({} if infeasible and told else amounts(level), amounts(told))
+        total |= {name: value for name, value in values.items() if name in level and is_pod_level_resource(name)}
     return _limits_with_overhead(pod, total)
 
 
-def _status_requests(pod: Pod, pod_level_status: bool, missing: Resources | None = None) -> tuple[Resources, Resources]:
+def _status_requests(pod: Pod, pod_level_status: bool, missing: Amounts) -> tuple[Amounts, Amounts]:
     """The allocated and the actual sum: the pod's own figures where it has both (SC-49), else its containers'."""
     status = pod.status
     if pod_level_status and status.allocated_resources and status.resources is not None and status.resources.requests:
-        allocated, actual = of(status.allocated_resources), of(status.resources.requests)
+        allocated, actual = amounts(status.allocated_resources), amounts(status.resources.requests)
         return _without_overhead(pod, allocated), _without_overhead(pod, actual)
     if is_infeasible(pod):
-        choices: tuple[_Choice, _Choice] = (_allocated_or_nothing, _actual_or_nothing)
-    else:
-        choices = (_allocated, _actual)
-    return _aggregate(pod, choices[0], missing or {}), _aggregate(pod, choices[1], missing or {})
+        return _aggregate(pod, _allocated_or_nothing, missing), _aggregate(pod, _actual_or_nothing, missing)
+    return _aggregate(pod, _allocated, missing), _aggregate(pod, _actual, missing)
 
 
-def _aggregate(pod: Pod, choose: _Choice, missing: Resources | None = None) -> Resources:
+def _told(pod: Pod, total: Amounts, told: ResourceList | None) -> Amounts:
+    """``total`` with the pod-level values of one status field, or of the spec where that field says nothing."""
+    level = _pod_level(pod).requests
+    values = {} if told and is_infeasible(pod) else amounts(level)
+    values |= _without_overhead(pod, amounts(told))
+    return total | {name: value for name, value in values.items() if name in level and is_pod_level_resource(name)}
+
+
+def _aggregate(pod: Pod, choose: _Choice, missing: Amounts | None = None) -> Amounts:
     """SC-47: the containers and sidecars together, or the hungriest moment of the initialisation if that is more."""
     statuses: dict[str, ContainerStatus] = {}
     for status in [*pod.status.container_statuses, *pod.status.init_container_statuses]:
         statuses.setdefault(status.name, status)
 
-    def requested(container: Container) -> Resources:
-        return {**(missing or {}), **of(choose(container, statuses.get(container.name)))}
+    def own(container: Container) -> Amounts:
+        chosen = amounts(choose(container, statuses.get(container.name)))
+        return {**missing, **chosen} if missing else chosen
 
-    total = add(*(requested(container) for container in pod.spec.containers))
-    sidecars: Resources = {}
-    initialising: Resources = {}
+    total = _sum(*(own(container) for container in pod.spec.containers))
+    sidecars: Amounts = {}
+    initialising: Amounts = {}
     for container in pod.spec.init_containers:
-        own = requested(container)
         if container.is_sidecar:
-            total = add(total, own)
-            sidecars = add(sidecars, own)
-            initialising = maximum(initialising, sidecars)
+            total, sidecars = _sum(total, own(container)), _sum(sidecars, own(container))
+            initialising = _largest(initialising, sidecars)
         else:
-            initialising = maximum(initialising, add(sidecars, own))
-    return maximum(total, initialising)
+            initialising = _largest(initialising, _sum(own(container), sidecars))
+    return _largest(total, initialising)
 
 
 def _spec_requests(container: Container, status: ContainerStatus | None) -> ResourceList:
@@ -263,29 +302,45 @@ def _actual_limits(container: Container, status: ContainerStatus | None) -> Reso
     return _actual_limits_or_nothing(container, status) or container.resources.limits
 
 
-def _pod_level_requests(pod: Pod) -> Resources:
-    return of(pod.spec.resources.requests) if pod.spec.resources is not None else {}
+def _pod_level(pod: Pod) -> ResourceRequirements:
+    return pod.spec.resources or _NO_RESOURCES
 
 
-def _override(total: Resources, pod: Pod, level: Resources) -> Resources:
-    """Pod-level values replace what the containers add up to, for each resource that the pod's own requests or limits name."""
-    own = pod.spec.resources or _NO_RESOURCES
-    return {**total, **{n: v for n, v in level.items() if is_pod_level_resource(n) and (n in own.requests or n in own.limits)}}
+def _overridden(total: Amounts, level: ResourceList) -> Amounts:
+    """SC-48: pod-level values replace what the containers add up to."""
+    return total | {name: value for name, value in amounts(level).items() if is_pod_level_resource(name)}
 
 
-def _with_overhead(pod: Pod, total: Resources) -> Resources:
-    return add(total, of(pod.spec.overhead)) if pod.spec.overhead else total
+def _sum(*vectors: Amounts) -> Amounts:
+    total: Amounts = {}
+    for vector in vectors:
+        for name, value in vector.items():
+            total[name] = total[name] + value if name in total else value
+    return total
 
 
-def _without_overhead(pod: Pod, total: Resources) -> Resources:
+def _largest(*vectors: Amounts) -> Amounts:
+    largest: Amounts = {}
+    for vector in vectors:
+        for name, value in vector.items():
+            if name not in largest or value > largest[name]:
+                largest[name] = value
+    return largest
+
+
+def _with_overhead(pod: Pod, total: Amounts) -> Amounts:
+    return _sum(total, amounts(pod.spec.overhead)) if pod.spec.overhead else total
+
+
+def _without_overhead(pod: Pod, total: Amounts) -> Amounts:
     """The pod's status counts its overhead in; ours adds it last, once (SC-50)."""
-    overhead = of(pod.spec.overhead)
-    return {name: max(0, value - overhead.get(name, 0)) for name, value in total.items()}
+    overhead = amounts(pod.spec.overhead)
+    return {name: max(value - overhead[name], _ZERO) if name in overhead else value for name, value in total.items()}
 
 
-def _limits_with_overhead(pod: Pod, total: Resources) -> Resources:
-    overhead = of(pod.spec.overhead)
-    return {name: value + overhead.get(name, 0) if value else value for name, value in total.items()}
+def _limits_with_overhead(pod: Pod, total: Amounts) -> Amounts:
+    overhead = amounts(pod.spec.overhead)
+    return {name: value + overhead[name] if value and name in overhead else value for name, value in total.items()}
 
 
 # ---------------------------------------------------------------- quality of service
@@ -296,25 +351,17 @@ def qos_class(pod: Pod) -> str:
     level = pod.spec.resources
     if level is not None and has_pod_level_resources(pod):
         each = [level]
-        limited = not level.limits or len(_counted(level.limits)) == 2
+        limited = not level.limits or len(_positive(level.limits)) == 2
     else:
         each = [container.resources for container in [*pod.spec.init_containers, *pod.spec.containers]]
-        limited = all(len(_counted(resources.limits)) == 2 for resources in each)
-    requests = _total(_counted(resources.requests) for resources in each)
-    limits = _total(_counted(resources.limits) for resources in each)
+        limited = all(len(_positive(resources.limits)) == 2 for resources in each)
+    requests = _sum(*(_positive(resources.requests) for resources in each))
+    limits = _sum(*(_positive(resources.limits) for resources in each))
     if not requests and not limits:
         return "BestEffort"
     return "Guaranteed" if limited and requests == limits else "Burstable"
 
 
-def _counted(resource_list: ResourceList) -> dict[str, Quantity]:
+def _positive(resource_list: ResourceList) -> Amounts:
     found = {name: parse(text) for name, text in resource_list.items() if name in ("cpu", "memory")}
     return {name: quantity for name, quantity in found.items() if quantity.nanos > 0}
-
-
-def _total(lists: Iterable[dict[str, Quantity]]) -> dict[str, Quantity]:
-    total: dict[str, Quantity] = {}
-    for quantities in lists:
-        for name, quantity in quantities.items():
-            total[name] = total[name] + quantity if name in total else quantity
-    return total

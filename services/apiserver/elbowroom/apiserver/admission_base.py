@@ -23,12 +23,15 @@ class Attributes:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A plugin's 403 (or another code). The registry says ``pods "NAME" is forbidden: MESSAGE`` around it."""
+    """A plugin's 403 (or another code). The registry says ``pods "NAME" is forbidden: MESSAGE`` around a 403's message; that of
+    another code is whole."""
 
     message: str
     causes: tuple[Mapping[str, str], ...] = ()
     code: int = 403
     reason: str = "Forbidden"
+    details: Mapping[str, str] | None = None
+    """The Status's ``details`` (name, kind), where they are not those of the object that is written."""
 
 
 class Plugin:

@@ -40,6 +40,12 @@ class Context:
     warnings: list[str] = field(default_factory=list)
     """Texts for ``Warning: 299`` headers; append to it."""
     dry_run: bool = False
+    also_write: list[tuple[str, str, str, Document]] = field(default_factory=list)
+    """Other objects that this write changes: (resource, namespace, name, whole new document), say a quota's ``status.used``.
+
+    The registry commits them together with the write itself, each as a revision of its own with a fresh resourceVersion, after
+    the last refusal and not at all on a dry run. They are based on ``reader``, so there is no conflict to look for.
+    """
 
 
 class Strategy:
