@@ -37,7 +37,8 @@ class Host:
         self._shared = len(spec.machines) != 1
         self.loop = loop
         self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self.context.set(zmq.MAX_SOCKETS, 60_000)
+        if self._shared:
+            self.context.set(zmq.MAX_SOCKETS, 60_000)  # four sockets for each dialled peer; a megabyte for the table
         self.clock = Clock(spec.time_scale, spec.origin)
         self.timers = Timers(loop, self.clock)
         self.failpoints = Failpoints()
