@@ -1,5 +1,6 @@
 """What names, labels and keys may look like; each check gives upstream's findings, an empty list if all is well."""
 
+import ipaddress
 import re
 from functools import lru_cache
 
@@ -66,7 +67,8 @@ def _check(text: str, pattern: str, finding: str, longest: int, unit: str = "cha
 
 def dns1123_label(text: str) -> list[str]:
     """A namespace's or container's name."""
-    return _check(text, _LABEL, _LABEL_FINDING, 63)
+    dotted = _compiled(_SUBDOMAIN).fullmatch(text) is not None
+    return _check(text, _LABEL, "must not contain dots" if dotted else _LABEL_FINDING, 63)
 
 
 def dns1123_subdomain(text: str) -> list[str]:
@@ -113,3 +115,12 @@ def port_name(text: str) -> list[str]:
     if text.startswith("-") or text.endswith("-"):
         found.append("must not begin or end with a hyphen")
     return found
+
+
+def is_ip(text: str) -> bool:
+    """Is it an IPv4 or IPv6 address?"""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

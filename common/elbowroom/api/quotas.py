@@ -204,7 +204,7 @@ def total(amounts: Iterable[Mapping[str, Quantity]]) -> Amounts:
 def used(quota: ResourceQuota, pods: Iterable[Pod], counts: Mapping[str, int], now: int) -> ResourceList:
     """What ``status.used`` should say: the pods of its namespace, and for other resources how many objects there are.
 
-    ``counts`` maps resources (``configmaps``, ``deployments.apps``) to numbers; those that no name of ``hard`` counts may be left out.
+    ``counts`` maps resources (``configmaps``, ``deployments.apps``) to numbers; those that ``hard`` does not name may be left out.
     """
     sums = total(usage(pod, now) for pod in pods if selects(quota, pod)) if pod_names(quota.spec.hard) else {}
     for name in quota.spec.hard:

@@ -1,0 +1,739 @@
+"""What upstream refuses in a pod's spec, in its words; for pods and for the pod specs of templates.
+
+Covered are the fields that this emulation acts on, and the shapes that users get wrong most; fields that only a real node would
+read (security contexts, most volume sources) are taken as they come.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from elbowroom.api import names, resources
+from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
+from elbowroom.api.quantity import Quantity, parse
+from elbowroom.apiserver.podviews import pod_view
+
+Errors = list[FieldError]
+Node = Mapping[str, Any]
+
+INT32_MAX = 2**31 - 1
+_RANGE_1 = f"must be between 1 and {INT32_MAX}, inclusive"
+_RANGE_0 = f"must be between 0 and {INT32_MAX}, inclusive"
+_PORT_RANGE = "must be between 1 and 65535, inclusive"
+_NOT_NEGATIVE = "must be greater than or equal to 0"
+_NOT_POSITIVE = "must be greater than 0"
+_WHITESPACE = "must not have leading or trailing whitespace"
+_ENV_NAME = re.compile(r"[ -<>-~]+")
+_ENV_FINDING = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+_EPHEMERAL_FIELDS = (
+    *("name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices", "stdin", "stdinOnce", "tty"),
+    *("terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext", "targetContainerName"),
+)
+)
+
+
+def _each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
+    for index, item in enumerate(items or []):
+        yield f"{path}[{index}]", item
+
+
+def _one_of(path: str, value: Any, known: Sequence[str]) -> Errors:
+    if not value:
+        return [required(path)]
+    return [] if value in known else [not_supported(path, value, known)]
+
+
+def _named(path: str, value: str, check: Callable[[str], list[str]]) -> Errors:
+    return [invalid(path, value, finding) for finding in check(value)]
+
+
+def validate_pod(pod: Node, old: Node | None = None) -> Errors:
+    """All errors of the spec of a pod that is created or, with ``old``, updated. Metadata is the registry's business."""
+    spec = pod["spec"]
+    errors = validate_pod_spec(spec, "spec", old=old["spec"] if old is not None else None)
+    for field in ("containers", "initContainers"):
+        for path, container in _each(f"spec.{field}", spec.get(field)):
+            image = container.get("image", "")
+            if image != image.strip():
+                errors.append(invalid(f"{path}.image", image, _WHITESPACE))
+    return errors
+
+
+def validate_created_pod(pod: Node) -> Errors:
+    """``validate_pod`` and what holds at creation only."""
+    errors = validate_pod(pod)
+    spec = pod["spec"]
+    if spec.get("ephemeralContainers"):
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        errors.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return errors
+
+
+def validate_pod_spec(spec: Node, path: str, old: Node | None = None) -> Errors:
+    """All errors of a defaulted PodSpec at ``path``; ``old`` is the stored one, whose sins are forgiven."""
+    volumes, errors = _volumes(spec.get("volumes"), f"{path}.volumes")
+    errors += _containers(spec, f"{path}.containers", volumes)
+    errors += _init_containers(spec, f"{path}.initContainers", volumes, old)
+    errors += _ephemeral_containers(spec, f"{path}.ephemeralContainers", volumes)
+    errors += _pod_level_resources(spec, path)
+    errors += _host_network_ports(spec, path)
+    errors += _one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
+    policies = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+    errors += _one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), policies)
+    errors += _labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
+    errors += _affinity(spec.get("affinity") or {}, f"{path}.affinity")
+    errors += _dns_config(spec, f"{path}.dnsConfig")
+    for at, gate in _each(f"{path}.readinessGates", spec.get("readinessGates")):
+        errors += _named(f"{at}.conditionType", gate.get("conditionType", ""), names.qualified_name)
+    errors += _scheduling_gates(spec.get("schedulingGates"), f"{path}.schedulingGates")
+    errors += _spread(spec.get("topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
+    for field, check in (
+        ("serviceAccountName", names.dns1123_subdomain),
+        ("nodeName", names.dns1123_subdomain),
+        ("hostname", names.dns1123_label),
+        ("subdomain", names.dns1123_label),
+        ("priorityClassName", names.dns1123_subdomain),
+        ("runtimeClassName", names.dns1123_subdomain),
+    ):
+        if spec.get(field):
+            errors += _named(f"{path}.{field}", spec[field], check)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= INT32_MAX:
+        errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, _RANGE_1))
+    errors += validate_tolerations(spec.get("tolerations"), f"{path}.tolerations")
+    if spec.get("preemptionPolicy") is not None:
+        errors += _one_of(f"{path}.preemptionPolicy", spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"))
+    if spec.get("overhead"):
+        errors += _requirements({"limits": spec["overhead"]}, f"{path}.overhead", _container_resource_name)
+    if spec.get("os") is not None:
+        name = spec["os"].get("name")
+        if not name:
+            errors.append(required(f"{path}.os.name"))
+        elif name not in ("linux", "windows"):
+            errors.append(not_supported(f"{path}.os", name, ("linux", "windows")))
+    return errors
+
+
+# ---------------------------------------------------------------- containers
+
+
+def _containers(spec: Node, path: str, volumes: Mapping[str, Node]) -> Errors:
+    containers = spec.get("containers")
+    if not containers:
+        return [required(path)]
+    errors: Errors = []
+    seen: set[str] = set()
+    for at, container in _each(path, containers):
+        errors += _container(spec, container, at, volumes)
+        errors += _unique(at, container, seen)
+        errors += _lifecycle_and_probes(spec, container, at)
+        errors += _restart_policy(container, at)
+    return errors + _host_port_conflicts(containers, path)
+
+
+def _init_containers(spec: Node, path: str, volumes: Mapping[str, Node], old: Node | None) -> Errors:
+    errors: Errors = []
+    seen = {container.get("name", "") for container in spec.get("containers") or []}
+    forgiven = old is not None and any(map(_restarts_on_resize, old.get("initContainers") or []))
+    for at, container in _each(path, spec.get("initContainers")):
+        errors += _container(spec, container, at, volumes)
+        errors += _restart_policy(container, at)
+        errors += _unique(at, container, seen)
+        errors += _host_port_conflicts([container], path)
+        if container.get("restartPolicy") == "Always":
+            errors += _lifecycle_and_probes(spec, container, at)
+            continue
+        for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+            if container.get(field) is not None:
+                errors.append(forbidden(f"{at}.{field}", "may not be set for init containers without restartPolicy=Always"))
+        if not forgiven:
+            for entry, policy in _each(f"{at}.resizePolicy", container.get("resizePolicy")):
+                if policy.get("restartPolicy") == "RestartContainer":
+                    why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                    errors.append(invalid(f"{entry}.restartPolicy", "RestartContainer", why))
+    return errors
+
+
+def _restarts_on_resize(container: Node) -> bool:
+    """An ordinary init container with a policy that newer servers refuse (RC-45)."""
+    policies = container.get("resizePolicy") or []
+    return container.get("restartPolicy") != "Always" and any(p.get("restartPolicy") == "RestartContainer" for p in policies)
+
+
+def _ephemeral_containers(spec: Node, path: str, volumes: Mapping[str, Node]) -> Errors:
+    errors: Errors = []
+    others = {c.get("name", "") for field in ("containers", "initContainers") for c in spec.get(field) or []}
+    seen = set(others)
+    for at, container in _each(path, spec.get("ephemeralContainers")):
+        errors += _container(spec, container, at, volumes)
+        errors += _unique(at, container, seen)
+        target = container.get("targetContainerName")
+        if target and target not in others:
+            errors.append(not_found(f"{at}.targetContainerName", target))
+        for field, value in container.items():
+            if field not in _EPHEMERAL_FIELDS and value:
+                errors.append(forbidden(f"{at}.{field}", "cannot be set for an Ephemeral Container"))
+    return errors
+
+
+def _unique(path: str, container: Node, seen: set[str]) -> Errors:
+    name = container.get("name", "")
+    if name in seen:
+        return [duplicate(f"{path}.name", name)]
+    if name:
+        seen.add(name)
+    return []
+
+
+def _container(spec: Node, container: Node, path: str, volumes: Mapping[str, Node]) -> Errors:
+    errors: Errors = []
+    name = container.get("name")
+    if not name:
+        errors.append(required(f"{path}.name"))
+    else:
+        errors += _named(f"{path}.name", name, names.dns1123_label)
+    if not container.get("image"):
+        errors.append(required(f"{path}.image"))
+    messages = ("File", "FallbackToLogsOnError")
+    errors += _one_of(f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), messages)
+    errors += _ports(container.get("ports"), f"{path}.ports")
+    errors += _environment(container.get("env"), f"{path}.env")
+    errors += _mounts(container.get("volumeMounts"), f"{path}.volumeMounts", volumes)
+    errors += _one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), ("Always", "IfNotPresent", "Never"))
+    claims = [claim.get("name", "") for claim in spec.get("resourceClaims") or []]
+    errors += _requirements(container.get("resources") or {}, f"{path}.resources", _container_resource_name, claims)
+    errors += _resize_policy(container.get("resizePolicy"), f"{path}.resizePolicy", spec.get("restartPolicy"))
+    return errors + _seccomp(container, path)
+
+
+def _seccomp(container: Node, path: str) -> Errors:
+    profile = (container.get("securityContext") or {}).get("seccompProfile") or {}
+    if profile.get("type") == "Localhost" and not profile.get("localhostProfile"):
+        at = f"{path}.securityContext.seccompProfile.localhostProfile"
+        return [required(at, "must be set when seccomp type is Localhost")]
+    return []
+
+
+def _restart_policy(container: Node, path: str) -> Errors:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules")
+    if policy is None:
+        return [required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")] if rules else []
+    known = ("Always", "Never", "OnFailure")
+    return [] if policy in known else [not_supported(f"{path}.restartPolicy", policy, known)]
+
+
+def _resize_policy(policies: Sequence[Node] | None, path: str, pod_policy: str | None) -> Errors:
+    """RC-45."""
+    errors: Errors = []
+    seen: set[str] = set()
+    for at, policy in _each(path, policies):
+        name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
+        if name in seen:
+            errors.append(duplicate(at, name))
+        seen.add(name)
+        errors += _one_of(path, name, ("cpu", "memory"))
+        errors += _one_of(path, restart, ("NotRequired", "RestartContainer"))
+        if pod_policy == "Never" and restart != "NotRequired":
+            errors.append(invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+    return errors
+
+
+def _port_number(path: str, number: int) -> Errors:
+    return [] if 1 <= number <= 65535 else [invalid(path, number, _PORT_RANGE)]
+
+
+def _ports(ports: Sequence[Node] | None, path: str) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for at, port in _each(path, ports):
+        name = port.get("name")
+        if name:
+            found = _named(f"{at}.name", name, names.port_name)
+            errors += found or ([duplicate(f"{at}.name", name)] if name in seen else [])
+            seen.add(name)
+        if not port.get("containerPort"):
+            errors.append(required(f"{at}.containerPort"))
+        else:
+            errors += _port_number(f"{at}.containerPort", port["containerPort"])
+        if port.get("hostPort"):
+            errors += _port_number(f"{at}.hostPort", port["hostPort"])
+        errors += _one_of(f"{at}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP"))
+    return errors
+
+
+def _host_port_conflicts(containers: Sequence[Node], path: str) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for at, container in _each(path, containers):
+        for where, port in _each(f"{at}.ports", container.get("ports")):
+            if port.get("hostPort"):
+                used = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+                if used in seen:
+                    errors.append(duplicate(f"{where}.hostPort", used))
+                seen.add(used)
+    return errors
+
+
+def _host_network_ports(spec: Node, path: str) -> Errors:
+    if not spec.get("hostNetwork"):
+        return []
+    errors: Errors = []
+    for at, container in _each(f"{path}.containers", spec.get("containers")):
+        for where, port in _each(f"{at}.ports", container.get("ports")):
+            if port.get("hostPort") != port.get("containerPort"):
+                errors.append(
+                    invalid(f"{where}.hostPort", port.get("hostPort"), "must match `containerPort` when `hostNetwork` is true")
+                )
+    return errors
+
+
+def _environment(variables: Sequence[Node] | None, path: str) -> Errors:
+    errors: Errors = []
+    for at, variable in _each(path, variables):
+        name = variable.get("name")
+        if not name:
+            errors.append(required(f"{at}.name"))
+        elif not _ENV_NAME.fullmatch(name):
+            errors.append(invalid(f"{at}.name", name, _ENV_FINDING))
+        source = variable.get("valueFrom")
+        if source is not None:
+            if not source:
+                errors.append(
+                    invalid(
+                        f"{at}.valueFrom",
+                        "",
+                        "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+                    )
+                )
+            if variable.get("value"):
+                errors.append(invalid(f"{at}.valueFrom", "", "may not be specified when `value` is not empty"))
+            elif len(source) > 1:
+                errors.append(invalid(f"{at}.valueFrom", "", "may not have more than one field specified at a time"))
+    return errors
+
+
+# ---------------------------------------------------------------- lifecycle and probes
+
+
+def _lifecycle_and_probes(spec: Node, container: Node, path: str) -> Errors:
+    errors: Errors = []
+    grace = spec.get("terminationGracePeriodSeconds")
+    lifecycle = container.get("lifecycle") or {}
+    for name in ("postStart", "preStop"):
+        if lifecycle.get(name) is not None:
+            errors += _handler(lifecycle[name], f"{path}.lifecycle.{name}", grace)
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        probe = container.get(name)
+        if probe is None:
+            continue
+        at = f"{path}.{name}"
+        errors += _handler(probe, at, grace)
+        for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
+            if probe.get(field, 0) < 0:
+                errors.append(invalid(f"{at}.{field}", probe[field], _NOT_NEGATIVE))
+        own = probe.get("terminationGracePeriodSeconds")
+        if own is not None and own <= 0:
+            errors.append(invalid(f"{at}.terminationGracePeriodSeconds", own, _NOT_POSITIVE))
+        if name == "readinessProbe":
+            if own is not None:
+                errors.append(invalid(f"{at}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes"))
+        elif probe.get("successThreshold", 1) != 1:
+            errors.append(invalid(f"{at}.successThreshold", probe["successThreshold"], "must be 1"))
+    return errors
+
+
+def _handler(handler: Node, path: str, grace: int | None) -> Errors:
+    errors: Errors = []
+    chosen = [kind for kind in ("exec", "httpGet", "tcpSocket", "grpc", "sleep") if handler.get(kind) is not None]
+    if not chosen:
+        return [required(path, "must specify a handler type")]
+    action, at = handler[chosen[0]], f"{path}.{chosen[0]}"
+    if chosen[0] == "exec" and not action.get("command"):
+        errors.append(required(f"{at}.command"))
+    elif chosen[0] in ("httpGet", "tcpSocket", "grpc"):
+        errors += _port_or_name(f"{at}.port", action.get("port", 0))
+        if chosen[0] == "httpGet" and action.get("scheme") not in ("HTTP", "HTTPS"):
+            errors.append(not_supported(f"{at}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
+    elif chosen[0] == "sleep" and grace is not None and not 0 <= action.get("seconds", 0) <= grace:
+        why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+        errors.append(invalid(at, action.get("seconds", 0), why))
+    return errors + [forbidden(f"{path}.{kind}", "may not specify more than 1 handler type") for kind in chosen[1:]]
+
+
+def _port_or_name(path: str, port: int | str) -> Errors:
+    return _port_number(path, port) if isinstance(port, int) else _named(path, port, names.port_name)
+
+
+# ---------------------------------------------------------------- resources
+
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_INTEGERS = (
+    *("pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims"),
+    *("services.nodeports", "services.loadbalancers"),
+)
+_STANDARD = (
+    *(*_COMPUTE, "storage", "requests.storage"),
+    *(f"requests.{name}" for name in _COMPUTE),
+    *(f"limits.{name}" for name in _COMPUTE),
+    *_INTEGERS,
+)
+)
+
+
+def _is_hugepages(name: str) -> bool:
+    return name.startswith("hugepages-")
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def _is_extended(name: str) -> bool:
+    return not _is_native(name) and not name.startswith("requests.") and not names.qualified_name(f"requests.{name}")
+
+
+def _resource_name(name: str, path: str) -> Errors:
+    errors = _named(path, name, names.qualified_name)
+    if not errors and "/" not in name and name not in _STANDARD and not name.removeprefix("requests.").startswith("hugepages-"):
+        errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
+    return errors
+
+
+def _container_resource_name(name: str, path: str) -> Errors:
+    errors = _resource_name(name, path)
+    if "/" not in name:
+        if name not in _COMPUTE and not _is_hugepages(name):
+            errors.append(invalid(path, name, "must be a standard resource for containers"))
+    elif not _is_native(name) and not _is_extended(name):
+        errors.append(invalid(path, name, "doesn't follow extended resource name standard"))
+    return errors
+
+
+def _pod_resource_name(name: str, path: str) -> Errors:
+    errors = _resource_name(name, path)
+    if not errors and not resources.is_pod_level_resource(name):
+        errors.append(not_supported(path, name, ("cpu", "hugepages-", "memory")))
+    return errors
+
+
+def _amount(name: str, quantity: Quantity, path: str) -> Errors:
+    errors: Errors = []
+    if quantity.nanos < 0:
+        errors.append(invalid(path, quantity.canonical(), _NOT_NEGATIVE))
+    if (name in _INTEGERS or _is_extended(name)) and quantity.nanos % 10**9:
+        errors.append(invalid(path, quantity.canonical(), "must be an integer"))
+    if _is_hugepages(name):
+        try:
+            page = parse(name.removeprefix("hugepages-"))
+        except ValueError:
+            page = Quantity(0)
+        if not page or quantity.nanos % page.nanos:
+            errors.append(invalid(path, quantity.canonical(), f"{quantity} is not positive integer multiple of {name}"))
+    return errors
+
+
+def _requirements(own: Node, path: str, check_name: Callable[[str, str], Errors], claims: Sequence[str] = ()) -> Errors:
+    """RC-31: names, amounts, and requests within limits."""
+    errors: Errors = []
+    limits, requests = resources.amounts(own.get("limits")), resources.amounts(own.get("requests"))
+    for field, vector in (("limits", limits), ("requests", requests)):
+        for name in sorted(vector):
+            quantity, at = vector[name], f"{path}.{field}[{name}]"
+            errors += check_name(name, at) + _amount(name, quantity, at)
+            if field == "limits":
+                continue
+            limit, overcommits = limits.get(name), _is_native(name) and not _is_hugepages(name)
+            if limit is None:
+                if not overcommits:
+                    errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+            elif not overcommits and quantity != limit:
+                errors.append(invalid(f"{path}.requests", quantity.canonical(), f"must be equal to {name} limit of {limit}"))
+            elif quantity > limit:
+                why = f"must be less than or equal to {name} limit of {limit}"
+                errors.append(invalid(f"{path}.requests", quantity.canonical(), why))
+    said = {*limits, *requests}
+    if any(map(_is_hugepages, said)) and not said & {"cpu", "memory"}:
+        errors.append(forbidden(path, "HugePages require cpu or memory"))
+    return errors + _claims(own.get("claims"), f"{path}.claims", claims)
+
+
+def _claims(used: Sequence[Node] | None, path: str, known: Sequence[str]) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for at, claim in _each(path, used):
+        name = claim.get("name", "")
+        if not name:
+            errors.append(required(f"{at}.name"))
+            continue
+        key = f"{name}/{claim['request']}" if claim.get("request") else name
+        if key in seen:
+            errors.append(duplicate(at, key))
+        seen.add(key)
+        if name not in known:
+            where = f": {', '.join(sorted(known))}" if known else " which is empty"
+            errors.append(not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{where}"))
+    return errors
+
+
+def _pod_level_resources(spec: Node, path: str) -> Errors:
+    level = spec.get("resources")
+    if level is None:
+        return []
+    at = f"{path}.resources"
+    if (spec.get("os") or {}).get("name") == "windows":
+        return [forbidden(at, "may not be set for a windows pod")]
+    errors: Errors = []
+    if level.get("claims"):
+        errors.append(forbidden(f"{at}.claims", "claims may not be set for Resources at pod-level"))
+    claims = [claim.get("name", "") for claim in spec.get("resourceClaims") or []]
+    errors += _requirements(level, at, _pod_resource_name, claims)
+    requests, limits = resources.amounts(level.get("requests")), resources.amounts(level.get("limits"))
+    view = pod_view({"spec": spec})
+    for name, together in sorted(resources.container_request_amounts(view).items()):
+        if name in requests and together > requests[name]:
+            why = f"must be greater than or equal to aggregate container requests of {together}"
+            errors.append(invalid(f"{at}.requests[{name}]", requests[name].canonical(), why))
+    for name, together in sorted(resources.container_limit_amounts(view).items()):
+        if _is_hugepages(name) and name in limits and together > limits[name]:
+            why = f"must be greater than or equal to aggregate container limits of {together}"
+            errors.append(invalid(f"{at}.limits[{name}]", limits[name].canonical(), why))
+    for where, container in _each(f"{at}.containers", spec.get("containers")):
+        for name, limit in sorted(resources.amounts((container.get("resources") or {}).get("limits")).items()):
+            if name in limits and limit > limits[name]:
+                why = f"must be less than or equal to pod limits of {limits[name]}"
+                errors.append(invalid(f"{where}[{name}].limits", limit.canonical(), why))
+    return errors
+
+
+# ---------------------------------------------------------------- volumes
+
+_VOLUME_REQUIRED = {
+    "configMap": ("configMap", "name"),
+    "secret": ("secret", "secretName"),
+    "hostPath": ("hostPath", "path"),
+    "persistentVolumeClaim": ("persistentVolumeClaim", "claimName"),
+}
+
+
+def _volumes(volumes: Sequence[Node] | None, path: str) -> tuple[dict[str, Node], Errors]:
+    """The sound volumes by name, and the errors of the others."""
+    errors: Errors = []
+    sound: dict[str, Node] = {}
+    for at, volume in _each(path, volumes):
+        name = volume.get("name", "")
+        found = _volume_source(volume, at)
+        found += _named(f"{at}.name", name, names.dns1123_label) if name else [required(f"{at}.name")]
+        if name in sound:
+            found.append(duplicate(f"{at}.name", name))
+        if not found:
+            sound[name] = volume
+        errors += found
+    return sound, errors
+
+
+def _volume_source(volume: Node, path: str) -> Errors:
+    kinds = [kind for kind in volume if kind != "name" and volume[kind] is not None]
+    if not kinds:
+        return [required(path, "must specify a volume type")]
+    errors = [forbidden(f"{path}.{kind}", "may not specify more than 1 volume type") for kind in kinds[1:]]
+    field, name = _VOLUME_REQUIRED.get(kinds[0], ("", ""))
+    if field and not volume[field].get(name):
+        errors.append(required(f"{path}.{field}.{name}"))
+    return errors
+
+
+def _mounts(mounts: Sequence[Node] | None, path: str, volumes: Mapping[str, Node]) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for at, mount in _each(path, mounts):
+        name, where = mount.get("name", ""), mount.get("mountPath", "")
+        if not name:
+            errors.append(required(f"{at}.name"))
+        if name not in volumes:
+            errors.append(not_found(f"{at}.name", name))
+        if not where:
+            errors.append(required(f"{at}.mountPath"))
+        if where in seen:
+            errors.append(invalid(f"{at}.mountPath", where, "must be unique"))
+        seen.add(where)
+    return errors
+
+
+# ---------------------------------------------------------------- where it may run
+
+
+def _labels(path: str, labels: Mapping[str, str] | None) -> Errors:
+    errors: Errors = []
+    for key, value in (labels or {}).items():
+        errors += _named(path, key, names.qualified_name) + _named(path, value, names.label_value)
+    return errors
+
+
+def _selector_requirement(expression: Node, path: str, known: Sequence[str], *, values_checked: bool = True) -> Errors:
+    errors: Errors = []
+    operator, values = expression.get("operator", ""), expression.get("values") or []
+    if operator not in known:
+        errors.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    elif operator in ("In", "NotIn") and not values:
+        errors.append(required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+    elif operator in ("Exists", "DoesNotExist") and values:
+        errors.append(forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+    elif operator in ("Gt", "Lt") and len(values) != 1:
+        errors.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+    errors += _named(f"{path}.key", expression.get("key", ""), names.qualified_name)
+    if values_checked:
+        for at, value in _each(f"{path}.values", values):
+            errors += _named(at, value, names.label_value)
+    return errors
+
+
+def validate_label_selector(selector: Node | None, path: str) -> Errors:
+    """Errors of a LabelSelector."""
+    if selector is None:
+        return []
+    errors = _labels(f"{path}.matchLabels", selector.get("matchLabels"))
+    for at, expression in _each(f"{path}.matchExpressions", selector.get("matchExpressions")):
+        errors += _selector_requirement(expression, at, ("In", "NotIn", "Exists", "DoesNotExist"))
+    return errors
+
+
+def _node_term(term: Node, path: str, *, values_checked: bool) -> Errors:
+    errors: Errors = []
+    known = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+    for at, expression in _each(f"{path}.matchExpressions", term.get("matchExpressions")):
+        errors += _selector_requirement(expression, at, known, values_checked=values_checked)
+    for at, field in _each(f"{path}.matchFields", term.get("matchFields")):
+        if field.get("operator") not in ("In", "NotIn"):
+            errors.append(invalid(f"{at}.operator", field.get("operator", ""), "not a valid selector operator"))
+        elif len(field.get("values") or []) != 1:
+            why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            errors.append(required(f"{at}.values", why))
+        if field.get("key") != "metadata.name":
+            errors.append(invalid(f"{at}.key", field.get("key", ""), "not a valid field selector key"))
+    return errors
+
+
+def _affinity(affinity: Node, path: str) -> Errors:
+    errors: Errors = []
+    node = affinity.get("nodeAffinity") or {}
+    at = f"{path}.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    needed = node.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if needed is not None:
+        terms = needed.get("nodeSelectorTerms")
+        if not terms:
+            errors.append(required(f"{at}.nodeSelectorTerms", "must have at least one node selector term"))
+        for where, term in _each(f"{at}.nodeSelectorTerms", terms):
+            errors += _node_term(term, where, values_checked=True)
+    preferred = node.get("preferredDuringSchedulingIgnoredDuringExecution")
+    for where, term in _each(f"{path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", preferred):
+        errors += _weight(term, where)
+        errors += _node_term(term.get("preference") or {}, f"{where}.preference", values_checked=False)
+    for kind in ("podAffinity", "podAntiAffinity"):
+        own = affinity.get(kind) or {}
+        for where, term in _each(
+            f"{path}.{kind}.requiredDuringSchedulingIgnoredDuringExecution",
+            own.get("requiredDuringSchedulingIgnoredDuringExecution"),
+        ):
+            errors += _pod_term(term, where)
+        for where, term in _each(
+            f"{path}.{kind}.preferredDuringSchedulingIgnoredDuringExecution",
+            own.get("preferredDuringSchedulingIgnoredDuringExecution"),
+        ):
+            errors += _weight(term, where)
+            errors += _pod_term(term.get("podAffinityTerm") or {}, f"{where}.podAffinityTerm")
+    return errors
+
+
+def _weight(term: Node, path: str) -> Errors:
+    weight = term.get("weight", 0)
+    return [] if 1 <= weight <= 100 else [invalid(f"{path}.weight", weight, "must be in the range 1-100")]
+
+
+def _pod_term(term: Node, path: str) -> Errors:
+    errors = validate_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
+    errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
+    for name in term.get("namespaces") or []:
+        errors += _named(f"{path}.namespace", name, names.dns1123_label)
+    key = term.get("topologyKey", "")
+    if not key:
+        errors.append(required(f"{path}.topologyKey", "can not be empty"))
+    return errors + _named(f"{path}.topologyKey", key, names.qualified_name)
+
+
+def _spread(constraints: Sequence[Node] | None, path: str) -> Errors:
+    errors: Errors = []
+    seen: set[tuple[str, str]] = set()
+    for at, constraint in _each(path, constraints):
+        if constraint.get("maxSkew", 0) <= 0:
+            errors.append(invalid(f"{at}.maxSkew", constraint.get("maxSkew", 0), _NOT_POSITIVE))
+        key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
+        if not key:
+            errors.append(required(f"{at}.topologyKey", "can not be empty"))
+        known = ("DoNotSchedule", "ScheduleAnyway")
+        if action not in known:
+            errors.append(not_supported(f"{at}.whenUnsatisfiable", action, known))
+        if (key, action) in seen:
+            errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
+        seen.add((key, action))
+        least = constraint.get("minDomains")
+        if least is not None:
+            if least <= 0:
+                errors.append(invalid(f"{at}.minDomains", least, _NOT_POSITIVE))
+            if action != "DoNotSchedule":
+                why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+                errors.append(invalid(f"{at}.minDomains", least, why))
+        for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            if constraint.get(field) is not None and constraint[field] not in ("Honor", "Ignore"):
+                errors.append(not_supported(f"{at}.{field}", constraint[field], ("Honor", "Ignore")))
+        errors += validate_label_selector(constraint.get("labelSelector"), f"{at}.labelSelector")
+    return errors
+
+
+def _scheduling_gates(gates: Sequence[Node] | None, path: str) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for at, gate in _each(path, gates):
+        name = gate.get("name", "")
+        errors += _named(at, name, names.qualified_name)
+        if name in seen:
+            errors.append(duplicate(at, name))
+        seen.add(name)
+    return errors
+
+
+def _dns_config(spec: Node, path: str) -> Errors:
+    if spec.get("dnsPolicy") != "None":
+        return []
+    if spec.get("dnsConfig") is None:
+        return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+    if not spec["dnsConfig"].get("nameservers"):
+        return [required(f"{path}.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None")]
+    return []
+
+
+def validate_tolerations(tolerations: Sequence[Node] | None, path: str) -> Errors:
+    """Errors of a list of tolerations."""
+    errors: Errors = []
+    for at, toleration in _each(path, tolerations):
+        key, operator = toleration.get("key", ""), toleration.get("operator", "")
+        value, effect = toleration.get("value", ""), toleration.get("effect", "")
+        if key:
+            errors += _named(f"{at}.key", key, names.qualified_name)
+        elif operator != "Exists":
+            why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            errors.append(invalid(f"{at}.operator", operator, why))
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            errors.append(invalid(f"{at}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+        if operator in ("", "Equal"):
+            findings = names.label_value(value)
+            if findings:
+                errors.append(invalid(f"{at}.operator", value, ";".join(findings)))
+        elif operator == "Exists":
+            if value:
+                errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
+        else:
+            errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
+        if effect and effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
+            errors.append(not_supported(f"{at}.effect", effect, ("NoSchedule", "PreferNoSchedule", "NoExecute")))
+    return errors

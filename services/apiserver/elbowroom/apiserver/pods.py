@@ -1,0 +1,519 @@
+"""Pods in the registry: what may be created, what a plain update, a status and a resize may change, and what is refused."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from elbowroom.api import names
+from elbowroom.api.fielderrors import FieldError, forbidden, invalid, required
+from elbowroom.api.gates import Profile
+from elbowroom.api.quantity import parse
+from elbowroom.api.resources import qos_class
+from elbowroom.apiserver.pod_defaults import default_pod, is_fractional, merge_match_label_keys
+from elbowroom.apiserver.pod_validation import (
+    INT32_MAX,
+    validate_created_pod,
+    validate_pod,
+    validate_tolerations,
+)
+from elbowroom.apiserver.podviews import pod_view
+from elbowroom.apiserver.semantics import same
+from elbowroom.apiserver.spec_diff import spec_diff
+from elbowroom.apiserver.strategy import Context, Document, Strategy
+
+MIRROR = "kubernetes.io/config.mirror"
+POD_LEVEL_RESIZE = "InPlacePodLevelResourcesVerticalScaling"
+INIT_RESIZE = "InPlacePodVerticalScalingInitContainers"
+
+Errors = list[FieldError]
+Node = Mapping[str, Any]
+
+_UPDATABLE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
+    "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"
+)
+_KEPT_METADATA = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences")
+
+
+class PodStrategy(Strategy):
+    """``pods``: creation and the few plain updates that upstream lets through (RC-58, RC-59)."""
+
+    version = "v1"
+    kind = "Pod"
+    plural = "pods"
+    singular = "pod"
+    short_names = ("po",)
+    categories = ("all",)
+    has_generation = True
+
+    def default(self, document: Document) -> None:
+        default_pod(document)
+
+    def prepare_create(self, context: Context, new: Document) -> None:
+        new["status"] = {"phase": "Pending", "qosClass": qos_class(pod_view({**new, "status": {}}))}
+        if new["spec"].get("schedulingGates"):
+            new["status"]["conditions"] = [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "lastProbeTime": None,
+                    "lastTransitionTime": None,
+                    "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                }
+            ]
+        merge_match_label_keys(new)
+        context.warnings.extend(_warnings(new))
+
+    def validate_create(self, context: Context, new: Document) -> Errors:
+        return validate_created_pod(new)
+
+    def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
+        new["status"] = old.get("status", {})
+
+    def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
+        errors = validate_pod(new, old)
+        return errors + _plain_update(new["spec"], old["spec"])
+
+    def spec_changed(self, new: Document, old: Mapping[str, Any]) -> bool:
+        return not same(new["spec"], old["spec"])
+
+
+class PodStatusStrategy(PodStrategy):
+    """``pods/status``: the status, labels and annotations; the spec stays (I-02)."""
+
+    def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
+        new["spec"] = old["spec"]
+        _put_back(new["metadata"], old["metadata"], ("deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"))
+        status, before = dict(new.get("status") or {}), old.get("status") or {}
+        # Kubelets of old dropped these two; a client cannot clear them.
+        for field in ("qosClass", "observedGeneration"):
+            if not status.get(field) and before.get(field):
+                status[field] = before[field]
+        status["conditions"] = _with_generations(status.get("conditions") or [], before.get("conditions") or [])
+        if not status["conditions"]:
+            del status["conditions"]
+        new["status"] = status
+
+    def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
+        return _status_update(new, old)
+
+    def spec_changed(self, new: Document, old: Mapping[str, Any]) -> bool:
+        return False
+
+
+class PodResizeStrategy(PodStrategy):
+    """``pods/resize``: the resources of containers and pod; RC-25 to RC-45."""
+
+    def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
+        wanted, stored = new["spec"], old["spec"]
+        if any(len(wanted.get(field) or []) != len(stored.get(field) or []) for field in ("containers", "initContainers")):
+            return  # RC-27: nothing is reset, validation says why
+        spec = dict(stored)
+        for field in ("containers", "initContainers"):
+            if field in wanted or field in stored:
+                spec[field] = _with_resources(wanted.get(field) or [], stored.get(field) or [])
+        if context.profile.on(POD_LEVEL_RESIZE):
+            _put_back(spec, wanted, ("resources",))
+        new["spec"] = spec
+        new["status"] = old.get("status", {})
+        _put_back(new["metadata"], old["metadata"], _KEPT_METADATA)
+
+    def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
+        return _resize(context.profile, new, old)
+
+
+def _put_back(document: Document, stored: Node, fields: Sequence[str]) -> None:
+    """Give ``fields`` of ``document`` their stored values, or their absence."""
+    for field in fields:
+        if field in stored:
+            document[field] = stored[field]
+        else:
+            document.pop(field, None)
+
+
+# ---------------------------------------------------------------- creation
+
+
+def _warnings(pod: Node) -> list[str]:
+    found = []
+    findings = names.dns1123_label(pod["metadata"].get("name", ""))
+    if findings:
+        found.append(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+            f"a DNS label is recommended: [{' '.join(findings)}]"
+        )
+    spec = pod["spec"]
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(spec.get(field) or []):
+            path = f"spec.{field}[{index}]"
+            found += _fractions(container.get("resources") or {}, f"{path}.resources")
+            found += _hidden_variables(container.get("env") or [], f"{path}.env")
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        found.append("spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1")
+    return found
+
+
+def _fractions(requirements: Node, path: str) -> list[str]:
+    return [
+        f'{path}.{field}[{name}]: fractional byte value "{requirements[field][name]}" is invalid, must be an integer'
+        for name in ("memory", "ephemeral-storage")
+        for field in ("limits", "requests")
+        if name in (requirements.get(field) or {}) and is_fractional(parse(requirements[field][name]))
+    ]
+
+
+def _hidden_variables(variables: Sequence[Node], path: str) -> list[str]:
+    seen: set[str] = set()
+    found = []
+    for index, variable in enumerate(variables):
+        name, value = variable.get("name", ""), variable.get("value", "")
+        reference = f"$({name})"
+        if name in seen and ("valueFrom" in variable or value == reference or reference not in value):
+            found.append(f'{path}[{index}]: hides previous definition of "{name}", which may be dropped when using apply')
+        seen.add(name)
+    return found
+
+
+# ---------------------------------------------------------------- plain update
+
+
+def _plain_update(new: Node, old: Node) -> Errors:
+    errors: Errors = []
+    for field in ("containers", "initContainers"):
+        after, before = new.get(field) or [], old.get(field) or []
+        if len(after) != len(before):
+            return [*errors, forbidden(f"spec.{field}", "pod updates may not add or remove containers")]
+        for index, container in enumerate(after):
+            image = container.get("image", "")
+            if not image:
+                errors.append(required(f"spec.{field}[{index}].image"))
+            elif image != image.strip():
+                errors.append(invalid(f"spec.{field}[{index}].image", image, "must not have leading or trailing whitespace"))
+    deadline, stored = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
+    path = "spec.activeDeadlineSeconds"
+    if deadline is not None:
+        if not 0 <= deadline <= INT32_MAX:
+            return [*errors, invalid(path, deadline, f"must be between 0 and {INT32_MAX}, inclusive")]
+        if stored is not None and stored < deadline:
+            return [*errors, invalid(path, deadline, "must be less than or equal to previous value")]
+    elif stored is not None:
+        errors.append(invalid(path, None, "must not update from a positive integer to nil value"))
+    errors += _only_added_tolerations(new.get("tolerations") or [], old.get("tolerations") or [])
+    errors += _only_deleted_gates(new.get("schedulingGates") or [], old.get("schedulingGates") or [])
+    munged = _munged(new, old)
+    if old.get("schedulingGates"):
+        errors += _gated_update(munged, old)
+    if not same(munged, old):
+        errors.append(forbidden("spec", _UPDATABLE + spec_diff(old, munged)))
+    return errors
+
+
+def _munged(new: Node, old: Node) -> Document:
+    """``new`` with the stored values of what may be changed, so that all other differences show."""
+    munged = dict(new)
+    for field in ("containers", "initContainers"):
+        if new.get(field):
+            munged[field] = [
+                {**after, "image": before.get("image", "")}
+                for after, before in zip(new.get(field) or [], old.get(field) or [], strict=False)
+            ]
+    _put_back(munged, old, ("activeDeadlineSeconds", "schedulingGates", "tolerations"))
+    if old.get("terminationGracePeriodSeconds", 0) < 0 and new.get("terminationGracePeriodSeconds") == 1:
+        _put_back(munged, old, ("terminationGracePeriodSeconds",))
+    return munged
+
+
+def _only_added_tolerations(new: Sequence[Node], old: Sequence[Node]) -> Errors:
+    def untimed(toleration: Node) -> Document:
+        return {field: value for field, value in toleration.items() if field != "tolerationSeconds"}
+
+    left = [untimed(toleration) for toleration in new]
+    if any(untimed(toleration) not in left for toleration in old):
+        return [forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")]
+    return validate_tolerations(new, "spec.tolerations")
+
+
+def _only_deleted_gates(new: Sequence[Node], old: Sequence[Node]) -> Errors:
+    stored = {gate.get("name") for gate in old}
+    return [
+        forbidden(
+            f"spec.schedulingGates[{index}].name", f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+        )
+        for index, gate in enumerate(new)
+        if gate.get("name") not in stored
+    ]
+
+
+def _gated_update(munged: Document, old: Node) -> Errors:
+    """A gated pod may still become choosier about its node. Puts back in ``munged`` what is judged here."""
+    errors: Errors = []
+    after, before = munged.get("nodeSelector") or {}, old.get("nodeSelector") or {}
+    if any(after.get(key) != value for key, value in before.items()):
+        errors.append(
+            invalid("spec.nodeSelector", after, "only additions to spec.nodeSelector are allowed (no mutations or deletions)")
+        )
+    _put_back(munged, old, ("nodeSelector",))
+    node, stored = (munged.get("affinity") or {}).get("nodeAffinity"), (old.get("affinity") or {}).get("nodeAffinity")
+    if not same(node, stored):
+        errors += _node_affinity_additions(node or {}, stored or {})
+        affinity = {**(munged.get("affinity") or {}), "nodeAffinity": stored}
+        munged["affinity"] = {name: value for name, value in affinity.items() if value} or old.get("affinity")
+    return errors
+
+
+def _node_affinity_additions(new: Node, old: Node) -> Errors:
+    path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    field = "requiredDuringSchedulingIgnoredDuringExecution"
+    before = (old.get(field) or {}).get("nodeSelectorTerms") or []
+    if not before:
+        return []
+    after = (new.get(field) or {}).get("nodeSelectorTerms") or []
+    if len(after) != len(before):
+        return [
+            invalid(f"{path}.nodeSelectorTerms", after, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+        ]
+    errors: Errors = []
+    for index, (wider, narrower) in enumerate(zip(before, after, strict=True)):
+        for part in ("matchExpressions", "matchFields"):
+            kept = (narrower.get(part) or [])[: len(wider.get(part) or [])]
+            if not wider.get(part) and not wider.get("matchExpressions") and not wider.get("matchFields"):
+                continue
+            if not same(kept, wider.get(part) or []):
+                why = "only additions are allowed (no mutations or deletions)"
+                errors.append(invalid(f"{path}.nodeSelectorTerms[{index}]", narrower, why))
+                break
+    return errors
+
+
+# ---------------------------------------------------------------- status
+
+
+def _with_generations(conditions: Sequence[Document], before: Sequence[Node]) -> list[Document]:
+    """Conditions that lack ``observedGeneration`` keep the stored one of their type."""
+    known: dict[str, list[int]] = {}
+    for condition in before:
+        known.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))
+    found = []
+    for condition in conditions:
+        held = known.get(condition.get("type", ""), [])
+        generation = held.pop(0) if held else 0
+        keeps = not condition.get("observedGeneration") and generation
+        found.append({**condition, "observedGeneration": generation} if keeps else condition)
+    return found
+
+
+def _status_update(new: Node, old: Node) -> Errors:
+    errors: Errors = []
+    status, before = new["status"], old.get("status") or {}
+    for index, condition in enumerate(status.get("conditions") or []):
+        kind = condition.get("type", "")
+        if kind not in ("PodScheduled", "Ready", "Initialized"):
+            errors += [invalid(f"status.conditions[{index}].Type", kind, why) for why in names.qualified_name(kind)]
+    nominated = status.get("nominatedNodeName")
+    if nominated and nominated != before.get("nominatedNodeName"):
+        errors += [invalid("status.nominatedNodeName", nominated, why) for why in names.dns1123_subdomain(nominated)]
+        if old["spec"].get("nodeName"):
+            errors.append(forbidden("status.nominatedNodeName", "may not be set on pods that are already bound to a node"))
+    if status.get("observedGeneration", 0) < 0:
+        errors.append(invalid("status.observedGeneration", status["observedGeneration"], "must be a non-negative integer"))
+    if status.get("qosClass", "") != before.get("qosClass", ""):
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
+    for field, spec_field in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
+        errors += _state_transitions(status.get(field) or [], before.get(field) or [], f"status.{field}", old["spec"], spec_field)
+    return errors + _addresses(status, before)
+
+
+def _state_transitions(new: Sequence[Node], old: Sequence[Node], path: str, spec: Node, field: str) -> Errors:
+    """A container that ended for good stays ended."""
+    errors: Errors = []
+    containers = {container.get("name"): container for container in spec.get(field) or []}
+    after = {status.get("name"): status for status in new}
+    for index, status in enumerate(old):
+        ended, name = (status.get("state") or {}).get("terminated"), status.get("name")
+        if ended is None or name not in after or (after[name].get("state") or {}).get("terminated") is not None:
+            continue
+        container = containers.get(name) or {}
+        policy = container.get("restartPolicy") or spec.get("restartPolicy")
+        again = policy == "Always" or (policy == "OnFailure" and ended.get("exitCode", 0) != 0)
+        if not again and not container.get("restartPolicyRules"):
+            errors.append(forbidden(f"{path}[{index}].state", "may not be transitioned to non-terminated state"))
+    return errors
+
+
+def _addresses(status: Node, before: Node) -> Errors:
+    errors: Errors = []
+    for field in ("podIPs", "hostIPs"):
+        stored = [entry.get("ip") for entry in before.get(field) or []]
+        for index, entry in enumerate(status.get(field) or []):
+            address = entry.get("ip", "")
+            if address not in stored and not names.is_ip(address):
+                why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+                errors.append(invalid(f"status.{field}[{index}]", address, why))
+    return errors
+
+
+# ---------------------------------------------------------------- resize
+
+
+def _with_resources(wanted: Sequence[Node], stored: Sequence[Node]) -> list[Any]:
+    """The stored containers with the resources and policies asked for; as asked, if a name differs."""
+    merged = []
+    for after, before in zip(wanted, stored, strict=True):
+        if after.get("name") != before.get("name"):
+            return list(wanted)
+        container = dict(before)
+        _put_back(container, after, ("resources", "resizePolicy"))
+        merged.append(container)
+    return merged
+
+
+def _resize(profile: Profile, new: Node, old: Node) -> Errors:
+    errors = validate_pod(new, old)
+    spec, stored = new["spec"], old["spec"]
+    status = old.get("status") or {}
+    if MIRROR in (old["metadata"].get("annotations") or {}):
+        return [forbidden("[]", "static pods cannot be resized")]
+    if (stored.get("os") or {}).get("name") == "windows":
+        return [forbidden("[]", "windows pods cannot be resized")]
+    before = status.get("qosClass") or qos_class(pod_view({"spec": stored}))
+    if before != qos_class(pod_view({"spec": spec})):
+        shown = (new.get("status") or {}).get("qosClass", "")
+        errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
+    if not _node_resizes(status):
+        errors.append(forbidden("spec", "Pod running on node without support for resize"))
+    munged = dict(spec)
+    if _has_level(stored) or _has_level(spec):
+        if not profile.on(POD_LEVEL_RESIZE):
+            why = (
+                "resize of pods with pod-level resources is forbidden when InPlacePodLevelResourcesVerticalScalingEnabled "
+                "feature gate is disabled"
+            )
+            return [*errors, forbidden("[]", why)]
+        errors += _resize_level(spec, stored, munged)
+    if status.get("nodeAllocatableResourceClaimStatuses"):
+        errors.append(forbidden("spec", "pods with node allocatable resource claims cannot be resized"))
+    reordered = _reordered(spec, stored)
+    if reordered:
+        return errors + reordered
+    errors += _removed(profile, spec, stored)
+    errors += _resize_containers(profile, spec, stored, munged)
+    errors += _resize_init_containers(profile, spec, stored, munged)
+    if not errors and not same(munged, stored):
+        errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
+    return errors
+
+
+def _node_resizes(status: Node) -> bool:
+    """RC-35: the first running container tells whether the kubelet reports resources at all."""
+    running = (s for s in status.get("containerStatuses") or [] if (s.get("state") or {}).get("running") is not None)
+    first = next(running, None)
+    return first is None or first.get("resources") is not None
+
+
+def _has_level(spec: Node) -> bool:
+    level = spec.get("resources") or {}
+    return bool(level.get("requests") or level.get("limits"))
+
+
+def _resize_level(spec: Node, stored: Node, munged: Document) -> Errors:
+    """RC-36. Gives ``munged`` the stored cpu and memory, so that only what may not change shows."""
+    after, before = spec.get("resources"), stored.get("resources")
+    if before is not None and after is None:
+        return [forbidden("spec.resources", "pod-level resources cannot be removed")]
+    errors: Errors = []
+    if before is not None:
+        for field, word in (("requests", "requests"), ("limits", "limits")):
+            if _is_removed((after or {}).get(field), before.get(field)):
+                errors.append(forbidden(f"spec.resources.{field}", f"pod-level resource {word} cannot be removed"))
+    munged["resources"] = {
+        **(after or {}),
+        **{field: _other_resources((after or {}).get(field), (before or {}).get(field)) for field in ("requests", "limits")},
+    }
+    if not same(munged["resources"], before or {}):
+        errors.append(forbidden("spec", "only cpu and memory resources are mutable at pod-level"))
+    elif before is None:
+        del munged["resources"]
+    return errors
+
+
+def _other_resources(after: Node | None, before: Node | None) -> Document:
+    """``after`` with cpu and memory as stored."""
+    kept = {name: text for name, text in (after or {}).items() if name not in ("cpu", "memory")}
+    return {**kept, **{name: before[name] for name in ("cpu", "memory") if before and name in before}}
+
+
+def _reordered(spec: Node, stored: Node) -> Errors:
+    """RC-37."""
+    errors: Errors = []
+    for field in ("containers", "initContainers"):
+        after, before = spec.get(field) or [], stored.get(field) or []
+        if len(after) != len(before):
+            errors.append(forbidden(f"spec.{field}", f"{field} may not be added or removed on resize"))
+            continue
+        for index, (one, other) in enumerate(zip(after, before, strict=True)):
+            if one.get("name") != other.get("name"):
+                errors.append(forbidden(f"spec.{field}[{index}].name", f"{field} may not be renamed or reordered on resize"))
+    return errors
+
+
+def _is_removed(after: Node | None, before: Node | None) -> bool:
+    return any(name not in (after or {}) for name in before or {})
+
+
+def _removed(profile: Profile, spec: Node, stored: Node) -> Errors:
+    """RC-38."""
+    errors: Errors = []
+    for field in ("initContainers", "containers"):
+        for index, (after, before) in enumerate(zip(spec.get(field) or [], stored.get(field) or [], strict=True)):
+            if field == "initContainers" and before.get("restartPolicy") != "Always" and not profile.on(INIT_RESIZE):
+                continue
+            for which in ("requests", "limits"):
+                if _is_removed((after.get("resources") or {}).get(which), (before.get("resources") or {}).get(which)):
+                    errors.append(forbidden(f"spec.{field}[{index}].resources.{which}", f"resource {which} cannot be removed"))
+    return errors
+
+
+def _without_cpu_and_memory(profile: Profile, after: Node, before: Node) -> Document:
+    """``after`` with the stored cpu and memory, without claims (RC-42), and with the stored policy where that may change (row 5)."""
+    own, stored = after.get("resources") or {}, before.get("resources") or {}
+    munged = dict(after)
+    munged["resources"] = {field: _other_resources(own.get(field), stored.get(field)) for field in ("requests", "limits")}
+    if profile.resize_policy_mutable:
+        _put_back(munged, before, ("resizePolicy",))
+    return munged
+
+
+def _resize_containers(profile: Profile, spec: Node, stored: Node, munged: Document) -> Errors:
+    """RC-39, RC-41."""
+    errors: Errors = []
+    found = []
+    for after, before in zip(spec.get("containers") or [], stored.get("containers") or [], strict=True):
+        found.append(_without_cpu_and_memory(profile, after, before))
+        if not same(found[-1], before):
+            errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
+    munged["containers"] = found
+    return errors
+
+
+def _resize_init_containers(profile: Profile, spec: Node, stored: Node, munged: Document) -> Errors:
+    """RC-40."""
+    errors: Errors = []
+    found: list[Node] = []
+    for index, (after, before) in enumerate(zip(spec.get("initContainers") or [], stored.get("initContainers") or [], strict=True)):
+        path = f"spec.initContainers[{index}]"
+        sidecar, changed = after.get("restartPolicy") == "Always", not same(after, before)
+        if not sidecar and not profile.on(INIT_RESIZE):
+            if changed:
+                errors.append(forbidden("spec", "resources for non-sidecar init containers are immutable"))
+            found.append(after)
+            continue
+        found.append(_without_cpu_and_memory(profile, after, before))
+        if not same(found[-1], before):
+            errors.append(forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable"))
+        restarts = any(policy.get("restartPolicy") == "RestartContainer" for policy in after.get("resizePolicy") or [])
+        if changed and not sidecar and restarts:
+            why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+            errors.append(forbidden(path, why))
+    munged["initContainers"] = found
+    return errors

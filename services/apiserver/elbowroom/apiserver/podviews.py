@@ -1,0 +1,13 @@
+"""Views of documents in the API server: decoded documents have the right types, so a conversion cannot fail."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from elbowroom.api.objects import Pod
+
+
+def pod_view(document: Mapping[str, Any]) -> Pod:
+    """The parts of a pod document that decisions read."""
+    return msgspec.convert(document, Pod)
