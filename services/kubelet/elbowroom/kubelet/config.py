@@ -1,0 +1,367 @@
+"""How a node's kubelet is configured: the annotations ``elbowroom.dev/kubelet-config`` and ``elbowroom.dev/machine``.
+
+KubeletConfiguration by upstream's field names. What upstream refuses at start is refused here, with its words where they are known:
+such a node never becomes Ready.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from elbowroom.api.gates import ALIASES, DEFAULT_GATES, Profile
+from elbowroom.api.quantity import QuantityError
+from elbowroom.api.resources import Resources, add, of, subtract
+from elbowroom.machine import seconds
+
+KUBELET_CONFIG = "elbowroom.dev/kubelet-config"
+MACHINE = "elbowroom.dev/machine"
+
+PREVIEWS = ("none", "5554", "6122A", "6122B")
+RETRY_FIRST_SECONDS, RETRY_SECONDS = 30.0, 180.0
+SCALE_DELAY_SECONDS_MAX = 10.0
+
+
+class ConfigError(ValueError):
+    """An unknown option or a value that upstream refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The machine under the node."""
+
+    sockets: int = 1
+    numa_nodes_per_socket: int = 1
+    cores_per_numa: int = 4
+    threads_per_core: int = 1
+    cgroup_version: int = 2
+    swap_bytes: int = 0
+    told: bool = False
+    """Somebody described it."""
+
+    @property
+    def cpus(self) -> int:
+        return self.sockets * self.numa_nodes_per_socket * self.cores_per_numa * self.threads_per_core
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletConfig:
+    """What a kubelet decides by, besides its Node."""
+
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    max_pods: int = 110
+    reserved: Resources = field(default_factory=dict)
+    """Of the node's capacity, withheld from pods."""
+    static_cpu: bool = False
+    static_memory: bool = False
+    swap: bool = False
+    """Burstable containers may swap (LimitedSwap on a machine that has some)."""
+    preview: str = "none"
+    retry_first_ns: int = seconds(RETRY_FIRST_SECONDS)
+    retry_ns: int = seconds(RETRY_SECONDS)
+    hardware: Hardware = Hardware()
+
+    def on(self, gate: str) -> bool:
+        """Is the gate on for this kubelet?"""
+        return self.gates.get(ALIASES.get(gate, gate), False)
+
+
+# ---------------------------------------------------------------- fields
+
+_CPU_OPTIONS = {
+    "full-pcpus-only": "",
+    "strict-cpu-reservation": "",
+    "prefer-align-cpus-by-uncorecache": "",
+    "distribute-cpus-across-numa": "CPUManagerPolicyBetaOptions",
+    "align-by-socket": "CPUManagerPolicyAlphaOptions",
+    "distribute-cpus-across-cores": "CPUManagerPolicyAlphaOptions",
+}
+_EXTRA_GATES = {"CPUManagerPolicyBetaOptions": True, "DisableCPUQuotaWithExclusiveCPUs": True, "NodeSwap": True}
+_UNREAD = frozenset(
+    """
+    address allowedUnsafeSysctls apiVersion authentication authorization cgroupRoot cgroupsPerQOS clusterDNS clusterDomain
+    configMapAndSecretChangeDetectionStrategy containerLogMaxFiles containerLogMaxSize containerRuntimeEndpoint contentType
+    cpuCFSQuota cpuCFSQuotaPeriod cpuManagerReconcilePeriod crashLoopBackOff enableControllerAttachDetach enableDebuggingHandlers
+    enableServer enforceNodeAllocatable eventBurst eventRecordQPS evictionMaxPodGracePeriod evictionMinimumReclaim
+    evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod fileCheckFrequency hairpinMode healthzBindAddress
+    healthzPort httpCheckFrequency imageGCHighThresholdPercent imageGCLowThresholdPercent imageMaximumGCAge imageMinimumGCAge
+    imageServiceEndpoint kernelMemcgNotification kind kubeAPIBurst kubeAPIQPS kubeReservedCgroup kubeletCgroups logging
+    makeIPTablesUtilChains maxOpenFiles maxParallelImagePulls memoryThrottlingFactor mergeDefaultEvictionSettings nodeLeaseDurationSeconds
+    nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podCIDR podPidsLimit podsPerCore port
+    protectKernelDefaults providerID qosReserved readOnlyPort registerNode registerWithTaints registryBurst registryPullQPS resolvConf
+    rotateCertificates runOnce runtimeRequestTimeout seccompDefault serializeImagePulls serverTLSBootstrap shutdownGracePeriod
+    shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath staticPodURL
+    staticPodURLHeader streamingConnectionIdleTimeout syncFrequency systemCgroups systemReservedCgroup tlsCertFile tlsCipherSuites
+    tlsMinVersion tlsPrivateKeyFile topologyManagerPolicyOptions volumePluginDir volumeStatsAggPeriod userNamespaces
+    """.split()
+)
+"""Fields of KubeletConfiguration that are accepted and change nothing here."""
+
+
+def parse(annotations: Mapping[str, str], profile: Profile) -> KubeletConfig:
+    """The configuration in a Node's annotations; ``ConfigError`` for what upstream refuses."""
+    hardware = _hardware(_json(annotations, MACHINE))
+    given = _json(annotations, KUBELET_CONFIG)
+    own = _own(given.pop("elbowroom", {}))
+    gates = _gates(given.pop("featureGates", {}), profile)
+    take = _Taker(given)
+    cpu_policy = take.one_of("cpuManagerPolicy", "none", ("none", "static"))
+    memory_policy = take.one_of("memoryManagerPolicy", "None", ("None", "Static"))
+    take.one_of("topologyManagerPolicy", "none", ("none", "best-effort", "restricted", "single-numa-node"))
+    take.one_of("topologyManagerScope", "container", ("container", "pod"))
+    take.one_of("cgroupDriver", "systemd", ("cgroupfs", "systemd"))
+    if take.flag("failCgroupV1", True) and hardware.cgroup_version == 1:
+        raise ConfigError("kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is in maintenance mode")
+    if take.flag("failSwapOn", True) and hardware.swap_bytes:
+        raise ConfigError("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false")
+    swap_behaviour = _swap_behaviour(take.mapping("memorySwap"))
+    kube, system = take.resources("kubeReserved"), take.resources("systemReserved")
+    eviction = _eviction(take.mapping("evictionHard"))
+    reserved_cpus = cpu_set(take.text("reservedSystemCPUs"))
+    max_pods = take.number("maxPods", 110)
+    static_cpu = cpu_policy == "static"
+    preview = own.get("preview") or ("6122A" if static_cpu and gates["InPlacePodVerticalScalingExclusiveCPUs"] else "none")
+    _check_cpu_options(take.mapping("cpuManagerPolicyOptions"), gates, preview, static_cpu)
+    reserved = add(kube, system)
+    if static_cpu and not reserved_cpus and not reserved.get("cpu"):
+        raise ConfigError("[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero")
+    if reserved_cpus:
+        reserved = {**reserved, "cpu": 1000 * len(reserved_cpus)}
+    reserved_memory = take.memory_zones("reservedMemory")
+    if memory_policy == "Static" and reserved_memory != reserved.get("memory", 0) + eviction:
+        wanted = reserved.get("memory", 0) + eviction
+        raise ConfigError(
+            f'the total amount "{reserved_memory}" of type "memory" is not equal to the value "{wanted}" determined by Node Allocatable'
+            " feature"
+        )
+    take.nothing_else()
+    retry = own.get("periodicResizeRetry")
+    return KubeletConfig(
+        gates=gates,
+        max_pods=max_pods,
+        reserved=add(reserved, {"memory": eviction} if eviction else {}),
+        static_cpu=static_cpu,
+        static_memory=memory_policy == "Static",
+        swap=swap_behaviour == "LimitedSwap" and hardware.swap_bytes > 0 and hardware.cgroup_version == 2,
+        preview=preview,
+        retry_first_ns=seconds(RETRY_FIRST_SECONDS) if retry is None else min(seconds(RETRY_FIRST_SECONDS), duration(retry)),
+        retry_ns=seconds(RETRY_SECONDS) if retry is None else min(seconds(RETRY_SECONDS), duration(retry)),
+        hardware=hardware,
+    )
+
+
+def allocatable_of(capacity: Resources, reserved: Resources) -> Resources:
+    """What is left of a capacity for pods."""
+    return {name: max(0, value) for name, value in subtract(capacity, reserved).items() if name in capacity}
+
+
+def _json(annotations: Mapping[str, str], key: str) -> dict[str, Any]:
+    text = annotations.get(key, "")
+    if not text.strip():
+        return {}
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as why:
+        raise ConfigError(f"{key}: {why}") from why
+    if not isinstance(found, dict):
+        raise ConfigError(f"{key}: an object is expected")
+    return found
+
+
+class _Taker:
+    """Takes known fields out of an object, so that what is left is unknown."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self._given = given
+
+    def one_of(self, name: str, default: str, choices: tuple[str, ...]) -> str:
+        value = self._given.pop(name, default)
+        if value not in choices:
+            raise ConfigError(f'unknown policy: "{value}"' if name.endswith("Policy") else f"{name}: {value!r} is none of {choices}")
+        return str(value)
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._given.pop(name, default)
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name}: true or false is expected, got {value!r}")
+        return value
+
+    def number(self, name: str, default: int) -> int:
+        value = self._given.pop(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ConfigError(f"{name}: a number is expected, got {value!r}")
+        return value
+
+    def text(self, name: str) -> str:
+        value = self._given.pop(name, "")
+        if not isinstance(value, str):
+            raise ConfigError(f"{name}: a string is expected, got {value!r}")
+        return value
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self._given.pop(name, None) or {}
+        if not isinstance(value, dict):
+            raise ConfigError(f"{name}: an object is expected, got {value!r}")
+        return value
+
+    def resources(self, name: str) -> Resources:
+        return _quantities(name, self.mapping(name))
+
+    def memory_zones(self, name: str) -> int:
+        value = self._given.pop(name, None) or []
+        if not isinstance(value, list):
+            raise ConfigError(f"{name}: a list is expected, got {value!r}")
+        total = 0
+        for zone in value:
+            limits = zone.get("limits") if isinstance(zone, dict) else None
+            if not isinstance(limits, dict):
+                raise ConfigError(f"{name}: each entry needs numaNode and limits")
+            total += _quantities(name, limits).get("memory", 0)
+        return total
+
+    def nothing_else(self) -> None:
+        unknown = sorted(set(self._given) - _UNREAD)
+        if unknown:
+            raise ConfigError(f'strict decoding error: unknown field "{unknown[0]}"')
+
+
+def _quantities(name: str, given: Mapping[str, Any]) -> Resources:
+    try:
+        return of({str(key): str(value) for key, value in given.items()})
+    except QuantityError as why:
+        raise ConfigError(f"{name}: {why}") from why
+
+
+def _hardware(given: dict[str, Any]) -> Hardware:
+    told = bool(given)
+    take = _Taker(given)
+    swap = given.pop("swap", "0")
+    made = Hardware(
+        sockets=take.number("sockets", 1),
+        numa_nodes_per_socket=take.number("numaNodesPerSocket", 1),
+        cores_per_numa=take.number("coresPerNuma", 4),
+        threads_per_core=take.number("threadsPerCore", 1),
+        cgroup_version=take.number("cgroupVersion", 2),
+        swap_bytes=_quantities("swap", {"memory": swap})["memory"],
+        told=told,
+    )
+    if given:
+        raise ConfigError(f'{MACHINE}: unknown field "{min(given)}"')
+    if made.cgroup_version not in (1, 2):
+        raise ConfigError(f"{MACHINE}: cgroupVersion is 1 or 2, not {made.cgroup_version}")
+    if made.cpus < 1:
+        raise ConfigError(f"{MACHINE}: a machine without CPUs")
+    return made
+
+
+def _own(given: Any) -> dict[str, str]:
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise ConfigError("elbowroom: an object of strings is expected")
+    unknown = sorted(set(given) - {"periodicResizeRetry", "preview"})
+    if unknown:
+        raise ConfigError(f'elbowroom: unknown field "{unknown[0]}"')
+    if given.get("preview", "none") not in PREVIEWS:
+        raise ConfigError(f"elbowroom.preview: {given['preview']!r} is none of {', '.join(PREVIEWS)}")
+    if "periodicResizeRetry" in given and duration(given["periodicResizeRetry"]) <= 0:
+        raise ConfigError("elbowroom.periodicResizeRetry: must be positive")
+    return given
+
+
+def _gates(given: Any, profile: Profile) -> dict[str, bool]:
+    if not isinstance(given, dict):
+        raise ConfigError("featureGates: an object is expected")
+    gates = {**_EXTRA_GATES, **DEFAULT_GATES, **profile.gates}
+    for name, value in given.items():
+        known = ALIASES.get(name, name)
+        if known not in gates:
+            raise ConfigError(f"unrecognized feature gate: {name}")
+        if not isinstance(value, bool):
+            raise ConfigError(f"featureGates.{name}: true or false is expected, got {value!r}")
+        gates[known] = value
+    return gates
+
+
+def _swap_behaviour(given: dict[str, Any]) -> str:
+    behaviour = given.pop("swapBehavior", "NoSwap") or "NoSwap"
+    if given or behaviour not in ("NoSwap", "LimitedSwap"):
+        raise ConfigError(f"memorySwap: swapBehavior is NoSwap or LimitedSwap, got {behaviour!r}")
+    return str(behaviour)
+
+
+def _eviction(given: Mapping[str, Any]) -> int:
+    """Bytes of memory kept free by hard eviction; a percentage is upstream's too and reserves nothing here."""
+    threshold = str(given.get("memory.available", "0"))
+    return 0 if threshold.endswith("%") else _quantities("evictionHard", {"memory": threshold})["memory"]
+
+
+def _check_cpu_options(options: Mapping[str, Any], gates: Mapping[str, bool], preview: str, static: bool) -> None:
+    chosen: dict[str, bool] = {}
+    for name, value in options.items():
+        if name == "scale-delay-time" and preview == "6122A":
+            _check_scale_delay(str(value), gates)
+            continue
+        if name not in _CPU_OPTIONS:
+            raise ConfigError(f'unknown CPU Manager Policy option: "{name}"')
+        gate = _CPU_OPTIONS[name]
+        if gate and not gates[gate]:
+            kind = "alpha" if "Alpha" in gate else "beta"
+            raise ConfigError(f"CPU Manager Policy {kind}-level Options not enabled, but option {name!r} provided")
+        if str(value) not in ("true", "false"):
+            raise ConfigError(f'bad value for option "{name}": strconv.ParseBool: parsing "{value}": invalid syntax')
+        chosen[name] = str(value) == "true"
+    if options and not static:
+        raise ConfigError("cpuManagerPolicyOptions need the static policy")
+    for one, other in (
+        ("full-pcpus-only", "distribute-cpus-across-cores"),
+        ("prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa"),
+        ("prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores"),
+    ):
+        if chosen.get(one) and chosen.get(other):
+            raise ConfigError(f"static policy options {one} and {other} can not be used at the same time")
+
+
+def _check_scale_delay(value: str, gates: Mapping[str, bool]) -> None:
+    delay = duration(value)
+    if not 0 <= delay <= seconds(SCALE_DELAY_SECONDS_MAX):
+        raise ConfigError(f"scale-delay-time: {value} is not in [0s, 10s]")
+    if not gates["CPUManagerPolicyAlphaOptions"]:
+        raise ConfigError("CPU Manager Policy alpha-level Options not enabled, but option 'scale-delay-time' provided")
+    if delay and not gates["InPlacePodVerticalScalingExclusiveCPUs"]:
+        raise ConfigError("scale-delay-time needs the gate InPlacePodVerticalScalingExclusiveCPUs")
+
+
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000}
+_PART = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?(ns|us|µs|ms|s|m|h)")
+
+
+def duration(text: str) -> int:
+    """A Go duration (``1m30s``, ``1.5s``) in nanoseconds; ``ConfigError`` if it is none."""
+    sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text)
+    if rest == "0":
+        return 0
+    total, at = 0, 0
+    while at < len(rest):
+        found = _PART.match(rest, at)
+        if found is None:
+            break
+        whole, fraction, unit = found.groups()
+        total += int(whole) * _UNITS[unit]
+        if fraction:
+            total += int(fraction) * _UNITS[unit] // 10 ** len(fraction)
+        at = found.end()
+    if not rest or at < len(rest):
+        raise ConfigError(f'time: invalid duration "{text}"')
+    return sign * total
+
+
+def cpu_set(text: str) -> tuple[int, ...]:
+    """The CPUs of a Linux list (``0-3,8``), ascending; ``ConfigError`` if it is none."""
+    found: set[int] = set()
+    for part in text.split(",") if text else []:
+        match = re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", part.strip())
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise ConfigError(f'reservedSystemCPUs: unable to parse "{text}"')
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(found))

@@ -1,0 +1,553 @@
+"""What the kubelet says of a pod: the status document, and the patch that brings the API server's to it (RC-11 to RC-13, RC-130 to RC-147).
+
+The document holds the fields that the kubelet owns, None for one that must be absent; others' conditions are kept. A patch is
+sent only for a difference that means something: of the kubelet's conditions only status, reason and message count (RC-138a).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from elbowroom.api.objects import Container, Pod, ResourceList, ResourceRequirements
+from elbowroom.api.quantity import format_bytes, format_milli
+from elbowroom.api.resources import of, resource_list, spec_limits, spec_requests
+from elbowroom.kubelet.actuation import containers_of, latest, limit_of, pod_config, quota_of, request_of, shares_of
+from elbowroom.kubelet.checkpoint import PodResources
+from elbowroom.machine import Instant, as_time
+from elbowroom.wire.cri import ContainerState, LinuxResources, SandboxState
+
+CONTAINER_PREFIX = "elbowroom://"
+
+PENDING, IN_PROGRESS, PREEMPTION_DISABLED = "PodResizePending", "PodResizeInProgress", "PodResizePreemptionDisabled"
+READY_TO_START, INITIALIZED, READY, CONTAINERS_READY = "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"
+SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"
+
+_BY_KUBELET = (PENDING, IN_PROGRESS, READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED)
+
+
+@dataclass(frozen=True, slots=True)
+class ResizeCondition:
+    """PodResizePending or PodResizeInProgress, which are either there and True or not there at all (RC-130)."""
+
+    reason: str
+    message: str
+    generation: int
+    since: Instant
+    probed: Instant
+
+    def document(self, kind: str) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "type": kind,
+            "observedGeneration": self.generation,
+            "status": "True",
+            "lastProbeTime": as_time(self.probed),
+            "lastTransitionTime": as_time(self.since),
+        }
+        return _with_words(found, self.reason, self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """The kubelet itself ends the pod: what its status says if that made it fail."""
+
+    reason: str
+    message: str
+    disrupted: bool = False
+    """It gets the condition DisruptionTarget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """All that a status is made from."""
+
+    now: Instant
+    pod: Pod
+    """As the API server has it."""
+    allocated: Pod
+    """The same with its allocated resources."""
+    actuated: PodResources
+    sandbox: SandboxState | None
+    previous: Mapping[str, Any]
+    """The status that the API server has."""
+    started: Instant
+    """When the kubelet first saw the pod."""
+    ip: str = ""
+    host_ip: str = "127.0.0.1"
+    pending: ResizeCondition | None = None
+    in_progress: ResizeCondition | None = None
+    preemption_disabled: str = ""
+    """The node that disables resize preemption, if that is to be published (row 3)."""
+    waiting: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Reason and message of containers that wait to be started again."""
+    over: bool = False
+    """Nothing of it runs any more, for good."""
+    eviction: Eviction | None = None
+    resize_status: bool = False
+    """Row 13: a status of the resize on each container."""
+    resized: bool = False
+    """A resize has completed."""
+    pod_level: bool = True
+    """The gate InPlacePodLevelResourcesVerticalScaling."""
+
+
+# ---------------------------------------------------------------- the document
+
+
+def document(s: Shown) -> dict[str, Any]:
+    """The status as the kubelet wants it."""
+    states = latest(s.sandbox)
+    statuses = [_container(s, c, states.get(c.name), is_init=False) for c in s.pod.spec.containers]
+    init_statuses = [_container(s, c, states.get(c.name), is_init=True) for c in s.pod.spec.init_containers]
+    phase = _phase(s.pod, statuses, init_statuses, s.over)
+    doc: dict[str, Any] = {
+        "observedGeneration": s.pod.metadata.generation or None,
+        "phase": phase,
+        "hostIP": s.host_ip,
+        "hostIPs": [{"ip": s.host_ip}],
+        "startTime": s.previous.get("startTime") or as_time(s.started),
+        "containerStatuses": statuses,
+        "initContainerStatuses": init_statuses or None,
+        "reason": None,
+        "message": None,
+    }
+    if s.eviction is not None and phase == "Failed":
+        doc["reason"], doc["message"] = s.eviction.reason, s.eviction.message
+    if s.ip and s.sandbox is not None:
+        doc["podIP"], doc["podIPs"] = s.ip, [{"ip": s.ip}]
+    if s.pod_level:
+        doc |= _pod_level(s, phase, statuses, init_statuses)
+    doc["conditions"] = _conditions(s, phase, statuses, init_statuses)
+    return doc
+
+
+def rejected(pod: Pod, now: Instant, reason: str, message: str) -> dict[str, Any]:
+    """The status of a pod that may not be here (RC-94)."""
+    return {
+        "observedGeneration": pod.metadata.generation or None,
+        "phase": "Failed",
+        "reason": reason,
+        "message": f"Pod was rejected: {message}",
+        "startTime": pod.status.start_time or as_time(now),
+    }
+
+
+def _with_words(found: dict[str, Any], reason: str, message: str) -> dict[str, Any]:
+    if reason:
+        found["reason"] = reason
+    if message:
+        found["message"] = message
+    return found
+
+
+# ---------------------------------------------------------------- containers
+
+
+def _container(s: Shown, container: Container, state: ContainerState | None, *, is_init: bool) -> dict[str, Any]:
+    ordinary_init = is_init and not container.is_sidecar
+    found: dict[str, Any] = {"name": container.name, "state": _state(s, container, state, is_init), "lastState": _last(s, container, state)}
+    running = state is not None and state.state == "running"
+    completed = state is not None and state.state == "exited" and state.exit_code == 0
+    found["ready"] = completed if ordinary_init else running
+    if state is None:
+        before = _previous(s, container.name)
+        found |= {"restartCount": int(before.get("restartCount", 0)), "image": container.image, "imageID": "", "started": False}
+        return found
+    found |= {
+        "restartCount": state.attempt,
+        "image": state.image,
+        "imageID": state.image,
+        "containerID": CONTAINER_PREFIX + state.container,
+        "started": running,
+    }
+    allocated = next(c for c in containers_of(s.allocated) if c.name == container.name).resources
+    if allocated.requests:
+        found["allocatedResources"] = dict(allocated.requests)
+    found["resources"] = _actual(s, state, allocated)
+    if s.resize_status and (word := _resize_word(s)):
+        found["resizeStatus"] = word
+    return found
+
+
+def _resize_word(s: Shown) -> str:
+    if s.pending is not None:
+        return s.pending.reason
+    if s.in_progress is not None:
+        return "InProgress"
+    return "Succeeded" if s.resized else ""
+
+
+def _previous(s: Shown, name: str) -> Mapping[str, Any]:
+    for kind in ("containerStatuses", "initContainerStatuses"):
+        for status in s.previous.get(kind) or ():
+            if status.get("name") == name:
+                found: Mapping[str, Any] = status
+                return found
+    return {}
+
+
+def _state(s: Shown, container: Container, state: ContainerState | None, is_init: bool) -> dict[str, Any]:
+    if state is not None and state.state == "running":
+        return {"running": {"startedAt": as_time(Instant(state.started_at))}}
+    if container.name in s.waiting and not s.over:
+        reason, message = s.waiting[container.name]
+        return {"waiting": {"reason": reason, "message": message}}
+    if state is not None and state.state == "exited":
+        return {"terminated": _terminated(state)}
+    if s.over:
+        return {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}}
+    if is_init or not s.pod.spec.init_containers or _initialised(s):
+        return {"waiting": {"reason": _first_wait(s, container)}}
+    return {"waiting": {"reason": "PodInitializing"}}
+
+
+def _first_wait(s: Shown, container: Container) -> str:
+    """With init containers, everything that waits waits for the initialisation."""
+    return "PodInitializing" if s.pod.spec.init_containers else "ContainerCreating"
+
+
+def _initialised(s: Shown) -> bool:
+    states = latest(s.sandbox)
+    return any(c.name in states for c in s.pod.spec.containers)
+
+
+def _last(s: Shown, container: Container, state: ContainerState | None) -> dict[str, Any]:
+    if state is None:
+        return dict(_previous(s, container.name).get("lastState") or {})
+    if state.state == "exited" and container.name in s.waiting and not s.over:
+        return {"terminated": _terminated(state)}
+    older = [c for c in (s.sandbox.containers if s.sandbox else ()) if c.name == state.name and c.attempt < state.attempt]
+    before = max(older, key=lambda c: c.attempt, default=None)
+    if before is not None and before.state == "exited":
+        return {"terminated": _terminated(before)}
+    told = _previous(s, container.name)
+    return dict(told.get("lastState") or {}) if before is None and state.attempt else {}
+
+
+def _terminated(state: ContainerState) -> dict[str, Any]:
+    return {
+        "exitCode": state.exit_code,
+        "reason": state.reason or ("Completed" if state.exit_code == 0 else "Error"),
+        "startedAt": as_time(Instant(state.started_at)) if state.started_at else None,
+        "finishedAt": as_time(Instant(state.finished_at)) if state.finished_at else None,
+        "containerID": CONTAINER_PREFIX + state.container,
+    }
+
+
+def _actual(s: Shown, state: ContainerState, allocated: ResourceRequirements) -> dict[str, Any]:
+    """RC-140 to RC-146: the allocation, overlaid by what the runtime says, in maps that exist."""
+    requests, limits = dict(allocated.requests), dict(allocated.limits)
+    if state.state == "running":
+        told = _previous(s, state.name)
+        same_instance = told.get("containerID") == CONTAINER_PREFIX + state.container and "running" in (told.get("state") or {})
+        before = (told.get("resources") or {}) if same_instance else {}
+        actuated = s.actuated.of(state.name) or ResourceRequirements()
+        if limits:
+            _overlay_limits(limits, state.resources, before.get("limits") or {})
+        if requests:
+            _overlay_requests(requests, state.resources, actuated.requests, before.get("requests") or {})
+    found: dict[str, Any] = {}
+    if limits:
+        found["limits"] = limits
+    if requests:
+        found["requests"] = requests
+    return found
+
+
+def _overlay_limits(limits: ResourceList, runtime: LinuxResources, before: ResourceList) -> None:
+    quota = limit_of(runtime)
+    if quota is None:
+        _keep(limits, before, "cpu")
+    elif quota > 10 or of(limits).get("cpu", 0) > 10:
+        limits["cpu"] = format_milli(quota)
+    if runtime.memory_limit_bytes > 0:
+        limits["memory"] = format_bytes(runtime.memory_limit_bytes)
+    else:
+        _keep(limits, before, "memory")
+
+
+def _overlay_requests(requests: ResourceList, runtime: LinuxResources, actuated: ResourceList, before: ResourceList) -> None:
+    if not runtime.cpu_shares:
+        _keep(requests, before, "cpu")
+    elif request_of(runtime.cpu_shares) > 2 or of(requests).get("cpu", 0) > 2:
+        if runtime.cpu_shares != shares_of(of(requests).get("cpu", 0)) or request_of(runtime.cpu_shares) != of(requests).get("cpu", 0):
+            requests["cpu"] = format_milli(request_of(runtime.cpu_shares))
+    if "memory" in requests and of(actuated).get("memory", 0):
+        requests["memory"] = actuated["memory"]
+
+
+def _keep(target: ResourceList, before: ResourceList, name: str) -> None:
+    if name in before:
+        target[name] = before[name]
+
+
+# ---------------------------------------------------------------- the pod as a whole
+
+
+def _pod_level(s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """RC-13, PL-44 to PL-49."""
+    requests, limits = resource_list(spec_requests(s.allocated)), resource_list(spec_limits(s.allocated))
+    found: dict[str, Any] = {"allocatedResources": dict(requests) or None}
+    if phase == "Running" and s.sandbox is not None and (requests or limits):
+        _overlay_pod(s, requests, limits)
+    found["resources"] = {k: v for k, v in (("limits", limits), ("requests", requests)) if v}
+    return found
+
+
+def _overlay_pod(s: Shown, requests: ResourceList, limits: ResourceList) -> None:
+    assert s.sandbox is not None, "only a pod with a sandbox is overlaid"
+    cgroup, target = s.sandbox.pod_cgroup, pod_config(s.allocated)
+    before = s.previous.get("resources") or {}
+    if "cpu" in requests:
+        requests["cpu"] = _shown_request(requests["cpu"], cgroup.cpu_shares, (before.get("requests") or {}).get("cpu"))
+    if "cpu" in limits and target.quota is not None:
+        quota = limit_of(cgroup)
+        if quota is None:
+            _keep(limits, before.get("limits") or {}, "cpu")
+        elif quota_of(of(limits)["cpu"]) != cgroup.cpu_quota:
+            limits["cpu"] = format_milli(quota)
+    if "memory" in limits and target.memory is not None:
+        if cgroup.memory_limit_bytes > 0:
+            if of(limits)["memory"] // 4096 != cgroup.memory_limit_bytes // 4096:
+                limits["memory"] = format_bytes(cgroup.memory_limit_bytes)
+        else:
+            _keep(limits, before.get("limits") or {}, "memory")
+    if "memory" in requests:
+        actual = _actual_memory(s)
+        if actual != of(requests)["memory"]:
+            requests["memory"] = format_bytes(actual)
+
+
+def _shown_request(allocated: str, shares: int, before: str | None) -> str:
+    """PL-48: the allocated quantity, or the one shown before, if the cgroup's value stands for it (cgroup v2 keeps shares less
+    finely); else what the cgroup says."""
+    for known in (allocated, before):
+        if known is not None and _stands_for(shares, of({"cpu": known})["cpu"]):
+            return known
+    return format_milli(request_of(shares))
+
+
+def _stands_for(shares: int, milli: int) -> bool:
+    exact = shares_of(milli)
+    weight = 1 + (exact - 2) * 9999 // 262142
+    return shares in (exact, 2 + (weight - 1) * 262142 // 9999)
+
+
+def _actual_memory(s: Shown) -> int:
+    """A memory request is in no cgroup: it is what was actuated."""
+    layers = s.actuated
+
+    def given(container: Container) -> Container:
+        states = latest(s.sandbox)
+        known = layers.of(container.name) if container.name in states else None
+        if known is None or states[container.name].state != "running":
+            return container
+        return _replace(container, resources=_merged(container.resources, known))
+
+    level = s.allocated.spec.resources
+    if level is not None and layers.level is not None:
+        level = layers.level
+    spec = _replace(
+        s.allocated.spec,
+        containers=[given(c) for c in s.allocated.spec.containers],
+        init_containers=[given(c) for c in s.allocated.spec.init_containers],
+        resources=level,
+    )
+    return spec_requests(_replace(s.allocated, spec=spec)).get("memory", 0)
+
+
+def _merged(allocated: ResourceRequirements, actuated: ResourceRequirements) -> ResourceRequirements:
+    memory = actuated.requests.get("memory")
+    if memory is None or "memory" not in allocated.requests:
+        return allocated
+    return ResourceRequirements(requests={**allocated.requests, "memory": memory}, limits=allocated.limits)
+
+
+def _replace(value: Any, **changes: Any) -> Any:
+    import msgspec
+
+    return msgspec.structs.replace(value, **changes)
+
+
+# ---------------------------------------------------------------- phase
+
+
+def _phase(pod: Pod, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]], over: bool) -> str:
+    pending, failed_init = _initialisation(pod, inits)
+    if failed_init and pod.spec.restart_policy == "Never":
+        return "Failed"
+    running = waiting = stopped = succeeded = 0
+    for status in statuses:
+        state = status["state"]
+        if "running" in state:
+            running += 1
+        elif "terminated" in state:
+            stopped += 1
+            succeeded += state["terminated"]["exitCode"] == 0
+        elif "terminated" in status["lastState"]:
+            stopped += 1
+        else:
+            waiting += 1
+    if pending and not (running or stopped):
+        return "Failed" if over else "Pending"
+    if waiting:
+        return "Failed" if over else "Pending"
+    if running:
+        return "Running"
+    if over:
+        return "Succeeded" if stopped == succeeded else "Failed"
+    if pod.spec.restart_policy == "Always":
+        return "Running"
+    return "Running"  # the last word is spoken once nothing runs any more
+
+
+def _initialisation(pod: Pod, inits: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """How many init containers are still due, and how many have failed."""
+    pending = failed = 0
+    for container, status in zip(pod.spec.init_containers, inits, strict=True):
+        state, last = status["state"], status["lastState"]
+        if container.is_sidecar:
+            pending += "waiting" in state and "terminated" not in last
+        elif "terminated" in state:
+            failed += state["terminated"]["exitCode"] != 0
+        elif "waiting" in state and "terminated" in last:
+            failed += last["terminated"]["exitCode"] != 0
+        else:
+            pending += 1
+    return pending, failed
+
+
+# ---------------------------------------------------------------- conditions
+
+
+def _conditions(
+    s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    terminal = phase in ("Succeeded", "Failed")
+    if s.eviction is not None and s.eviction.disrupted and terminal:
+        words = ("TerminationByKubelet", "Pod was preempted by Kubelet to accommodate a critical pod.")
+        found.append(_condition(s, DISRUPTED, True, *words))
+    if not terminal:
+        if s.pending is not None:
+            found.append(s.pending.document(PENDING))
+        if s.in_progress is not None:
+            found.append(s.in_progress.document(IN_PROGRESS))
+        if s.preemption_disabled and s.pending is not None and s.pending.reason == "Deferred":
+            message = f"Preemption for in-place pod resize is disabled on node '{s.preemption_disabled}' by preemption policy."
+            found.append(_condition(s, PREEMPTION_DISABLED, True, "PreemptionDisabledByNodePolicy", message))
+    ready_to_start = s.sandbox is not None and s.sandbox.ready and not terminal
+    found.append(_condition(s, READY_TO_START, ready_to_start))
+    found.append(_initialized(s, phase, statuses, inits))
+    ready, reason, message = _containers_ready(s, phase, statuses, inits)
+    found.append(_condition(s, READY, ready, reason, message))
+    found.append(_condition(s, CONTAINERS_READY, ready, reason, message))
+    found.append(_condition(s, SCHEDULED, True))
+    return found
+
+
+def _condition(s: Shown, kind: str, holds: bool, reason: str = "", message: str = "") -> dict[str, Any]:
+    status = "True" if holds else "False"
+    before = next((c for c in s.previous.get("conditions") or () if c.get("type") == kind), None)
+    since = before.get("lastTransitionTime") if before is not None and before.get("status") == status else None
+    found: dict[str, Any] = {
+        "type": kind,
+        "observedGeneration": s.pod.metadata.generation,
+        "status": status,
+        "lastProbeTime": None,
+        "lastTransitionTime": since or as_time(s.now),
+    }
+    return _with_words(found, reason, message)
+
+
+def _initialized(
+    s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    if phase == "Succeeded":
+        return _condition(s, INITIALIZED, True, "PodCompleted")
+    begun = any("running" in status["state"] or "terminated" in status["state"] or status["lastState"] for status in statuses)
+    undone = [status["name"] for status in inits if not status["ready"]]
+    if begun or not undone:
+        return _condition(s, INITIALIZED, True)
+    words = f"containers with incomplete status: [{' '.join(undone)}]"
+    return _condition(s, INITIALIZED, False, "ContainersNotInitialized", words)
+
+
+def _containers_ready(
+    s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]
+) -> tuple[bool, str, str]:
+    if phase == "Succeeded":
+        return False, "PodCompleted", ""
+    if phase == "Failed":
+        return False, "PodFailed", ""
+    sidecars = {c.name for c in s.pod.spec.init_containers if c.is_sidecar}
+    counted = [status for status in inits if status["name"] in sidecars] + list(statuses)
+    unready = [status["name"] for status in counted if not status["ready"]]
+    if not unready:
+        return True, "", ""
+    return False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
+
+
+# ---------------------------------------------------------------- patches
+
+
+def owned_types(*, preemption_disabled: bool, evicted: bool) -> tuple[str, ...]:
+    """The conditions that are the kubelet's to write and to remove."""
+    extra = (PREEMPTION_DISABLED,) if preemption_disabled else ()
+    return (*_BY_KUBELET, *extra, *((DISRUPTED,) if evicted else ()))
+
+
+def differs(wanted: Mapping[str, Any], known: Mapping[str, Any], owned: Sequence[str]) -> bool:
+    """RC-138a: is there a difference that is worth a patch?"""
+    for key, value in wanted.items():
+        if key == "conditions":
+            if _meaning(value, owned) != _meaning(known.get(key) or (), owned):
+                return True
+        elif (known.get(key) or None) != (value or None) or (value == {} and key not in known):
+            return True
+    return False
+
+
+def _meaning(conditions: Sequence[Mapping[str, Any]], owned: Sequence[str]) -> list[tuple[Any, ...]]:
+    return sorted((c["type"], c.get("status"), c.get("reason") or "", c.get("message") or "") for c in conditions if c["type"] in owned)
+
+
+def patch(uid: str, wanted: Mapping[str, Any], known: Mapping[str, Any], owned: Sequence[str]) -> dict[str, Any]:
+    """The strategic merge patch that turns ``known`` into ``wanted`` where the kubelet owns it; the uid guards against a namesake."""
+    status: dict[str, Any] = {}
+    for key, value in wanted.items():
+        if key == "conditions":
+            status |= _condition_patch(value, known.get(key) or (), owned)
+        elif known.get(key) != value and (value is not None or key in known):
+            status[key] = value
+    return {"metadata": {"uid": uid}, "status": status}
+
+
+def _condition_patch(
+    wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], owned: Sequence[str]
+) -> dict[str, Any]:
+    before = {c["type"]: c for c in known}
+    changed = [dict(c) for c in wanted if not _equal(c, before.get(c["type"]))]
+    for condition in changed:
+        for word in ("reason", "message"):
+            if word not in condition and word in before.get(condition["type"], {}):
+                condition[word] = None
+    kept = [c["type"] for c in known if c["type"] not in owned]
+    names = [c["type"] for c in wanted]
+    gone = [{"$patch": "delete", "type": c["type"]} for c in known if c["type"] in owned and c["type"] not in names]
+    if not changed and not gone:
+        return {}
+    order = [{"type": name} for name in [*kept, *names]]
+    return {"conditions": [*changed, *gone], "$setElementOrder/conditions": order}
+
+
+def _equal(wanted: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
+    return known is not None and all((known.get(key) or None) == (value or None) for key, value in wanted.items()) and not (
+        set(known) & {"reason", "message"} - set(wanted)
+    )
+
+
+def owned_part(status: Mapping[str, Any], keys: Sequence[str], owned: Sequence[str]) -> dict[str, Any]:
+    """What of a status the kubelet wrote or would write: to see whether somebody else has been at it."""
+    found: dict[str, Any] = {key: status[key] for key in keys if key in status and key != "conditions"}
+    found["conditions"] = [c for c in status.get("conditions") or () if c.get("type") in owned]
+    return found
