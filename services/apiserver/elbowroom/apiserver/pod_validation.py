@@ -26,9 +26,9 @@ _WHITESPACE = "must not have leading or trailing whitespace"
 _ENV_NAME = re.compile(r"[ -<>-~]+")
 _ENV_FINDING = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 _EPHEMERAL_FIELDS = (
-    *("name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices", "stdin", "stdinOnce", "tty"),
+    *("name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices"),
+    *("stdin", "stdinOnce", "tty"),
     *("terminationMessagePath", "terminationMessagePolicy", "imagePullPolicy", "securityContext", "targetContainerName"),
-)
 )
 
 
@@ -377,7 +377,6 @@ _STANDARD = (
     *(f"requests.{name}" for name in _COMPUTE),
     *(f"limits.{name}" for name in _COMPUTE),
     *_INTEGERS,
-)
 )
 
 

@@ -475,7 +475,7 @@ def _removed(profile: Profile, spec: Node, stored: Node) -> Errors:
 
 
 def _without_cpu_and_memory(profile: Profile, after: Node, before: Node) -> Document:
-    """``after`` with the stored cpu and memory, without claims (RC-42), and with the stored policy where that may change (row 5)."""
+    """``after`` with the stored cpu and memory, without claims (RC-42); with the stored policy, where that may change (row 5)."""
     own, stored = after.get("resources") or {}, before.get("resources") or {}
     munged = dict(after)
     munged["resources"] = {field: _other_resources(own.get(field), stored.get(field)) for field in ("requests", "limits")}
