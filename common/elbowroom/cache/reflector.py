@@ -136,6 +136,13 @@ class Reflector(Generic[View]):
         )
         return effects
 
+    def close(self) -> list[Effect]:
+        """End the stream; the copy stays as it is until ``open``."""
+        cancel: list[Effect] = [Send(self._target, StreamCancel(self._id))] if self._id else []
+        self._id = 0
+        self._waiting = False
+        return [*cancel, SetTimer(self._timer, None)]
+
     def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
         """Effects of the stream, and what changed in the copy, in the order of the revisions."""
         match happened:
@@ -215,8 +222,9 @@ class Reflector(Generic[View]):
             self._initial = None
             self.synced = True
             kind = "watch.initial"
-        if mark.revision > self._revision:
-            self._revision = mark.revision
+        if mark.revision <= self._revision and kind == "watch.bookmark":
+            return (), gone  # nothing that the history does not know; an idle stream has five of them a second
+        self._revision = max(self._revision, mark.revision)
         return (Note(kind, {"id": self._id, "rev": mark.revision}),), gone
 
     def _on_end(self, now: Instant, code: Code, message: str) -> list[Effect]:

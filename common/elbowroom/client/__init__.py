@@ -1,1 +1,6 @@
-"""Clients for people, tests and controllers."""
+"""Clients for people, tests and controllers: on the bus (asyncio) and over HTTPS (synchronous)."""
+
+from elbowroom.client.bus import ApiError, BusClient
+from elbowroom.client.http import Answer, HttpClient
+
+__all__ = ["Answer", "ApiError", "BusClient", "HttpClient"]

@@ -47,6 +47,10 @@ def load_object(name: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
+class KilledError(Exception):
+    """Chaos ended this life at a step; the process goes on."""
+
+
 class Process(Protocol):
     """What an incarnation needs of the process it lives in."""
 
@@ -59,8 +63,9 @@ class Process(Protocol):
 
     def history_of(self, machine: str, epoch: int) -> History: ...
 
-    def fire(self, order: Arm, history: History) -> float:
-        """Carry out a failpoint's action; the real seconds to wait, if it was a delay. Any thread may call."""
+    def fire(self, order: Arm, incarnation: "Incarnation") -> float:
+        """Carry out a failpoint's action: the real seconds to wait if it was a delay, ``KilledError`` if only this life ends. Any
+        thread may call."""
         ...
 
     def failed(self, incarnation: "Incarnation", why: BaseException) -> None:
@@ -98,6 +103,11 @@ class Store:
             return self.disk.load()
 
         return load() if self.writer is None else await loop.run_in_executor(self.writer, load)
+
+    def forget_open(self) -> None:
+        """A write was broken off: files are looked at anew by the next life."""
+        if isinstance(self.disk, FilesDisk):
+            self.disk = None
 
     async def close(self, loop: asyncio.AbstractEventLoop) -> None:
         if self.disk is not None and self.writer is not None:
@@ -209,9 +219,9 @@ class Incarnation:
         self._pump()
 
     def note(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Record a fact about this life, on the host's behalf."""
+        """Record a fact about this life, on the host's behalf, for good. Any thread may call."""
         self._history.note(kind, fields)
-        self._flush_soon()
+        self._history.flush()
 
     def redial(self, address: str) -> None:
         """The ``inproc`` peer at ``address`` was replaced."""
@@ -342,7 +352,8 @@ class Incarnation:
         """A message is lost; told once until one comes from that peer again."""
         if peer not in self._lost:
             self._lost.add(peer)
-            self.note("bus.drop", {"peer": peer, "why": why})
+            self._history.note("bus.drop", {"peer": peer, "why": why})
+            self._flush_soon()
 
     def _work(self, token: str, task: Any, effect: Work) -> None:
         if not callable(task):
@@ -401,7 +412,7 @@ class Incarnation:
 
     def _at_step(self, label: str) -> float:
         order = self._process.failpoints.hit(self.spec.name, label)
-        return 0.0 if order is None else self._process.fire(order, self._history)
+        return 0.0 if order is None else self._process.fire(order, self)
 
     def _at_step_on_writer(self, label: str) -> None:
         seconds = self._at_step(label)
@@ -434,6 +445,6 @@ class Incarnation:
         """This life is over: record it and tell the process."""
         if self.alive:
             self.alive = False
-            self._history.note("failed", {"why": f"{type(why).__name__}: {why}"})
-            self._history.flush()
+            if not isinstance(why, KilledError):
+                self.note("failed", {"why": f"{type(why).__name__}: {why}"})
             self._process.failed(self, why)

@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -18,7 +19,7 @@ from elbowroom.host import spec as control
 from elbowroom.host.clock import Clock, Timers
 from elbowroom.host.failpoints import Failpoints, delay_seconds
 from elbowroom.host.history import History
-from elbowroom.host.incarnation import Incarnation, Store
+from elbowroom.host.incarnation import Incarnation, KilledError, Store
 from elbowroom.host.sockets import Pump, configure
 from elbowroom.host.spec import Arm, HostSpec, MachineSpec
 from elbowroom.machine import seconds
@@ -128,6 +129,7 @@ class Host:
         incarnation = self._running.pop(name, None)
         if incarnation is not None:
             await incarnation.abandon()
+            self._stores[name].forget_open()
             self.report(control.Ended(name, why))
         await self._begin(name)
 
@@ -144,6 +146,9 @@ class Host:
     def failed(self, incarnation: Incarnation, why: BaseException) -> None:
         """A machine raised or its disk failed. If it has the process to itself, the process ends, else the machine starts anew."""
         name = incarnation.spec.name
+        if isinstance(why, KilledError):
+            self._later(lambda: self._restart_if(incarnation, "restarted"))
+            return
         traceback.print_exception(why)
         if not self._shared:
             self._death = why
@@ -202,17 +207,25 @@ class Host:
         if name in self._running and self._running[name].alive:
             self._running[name].note("fault.begin", {"name": fault, "args": {"machine": name}})
 
-    def fire(self, order: Arm, history: History) -> float:
+    def fire(self, order: Arm, incarnation: Incarnation) -> float:
+        word, _, _ = order.action.partition(":")
         args = {"machine": order.machine, "label": order.label, "hits": order.hits}
-        history.note("fault.begin", {"name": order.action.partition(":")[0], "args": args})
-        history.flush()
+        incarnation.note("fault.begin", {"name": word, "args": args})
         fired = control.Fired(order.machine, order.label)
         delay = delay_seconds(order.action)
+        if delay is None and not self._shared:
+            self._last_words(fired)
+            os.kill(os.getpid(), signal.SIGKILL if word == "kill" else signal.SIGSTOP)
+            return 0.0
+        self.loop.call_soon_threadsafe(self.report, fired)
         if delay is not None:
-            self.loop.call_soon_threadsafe(self.report, fired)
             return self.clock.real_seconds(seconds(delay))
-        self._last_words(fired)
-        os.kill(os.getpid(), signal.SIGKILL if order.action == "kill" else signal.SIGSTOP)
+        if word == "kill":
+            raise KilledError(order.label)
+        if threading.current_thread() is threading.main_thread():
+            incarnation.pause()
+        else:
+            self.loop.call_soon_threadsafe(incarnation.pause)
         return 0.0
 
     def _last_words(self, report: control.Report) -> None:

@@ -116,7 +116,8 @@ class Arm(msgspec.Struct, frozen=True, tag="arm"):
     """At the ``hits``-th time (counted from now) that ``machine`` reaches step ``label``, do ``action``, once.
 
     ``label`` is a step's whole label or its first word: ``K4`` matches ``K4`` and ``K4 checkpoint temp written``, not ``K4.1``.
-    ``action``: ``kill`` (SIGKILL of the process), ``stop`` (SIGSTOP), ``delay:SECONDS`` (the machine's effects wait so long).
+    ``action``: ``kill`` (SIGKILL of the process), ``stop`` (SIGSTOP), ``delay:SECONDS`` (the machine's effects wait so long). A
+    machine that shares its process is restarted or paused instead.
     """
 
     machine: str
