@@ -8,15 +8,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from elbowroom.api import quantity
 from elbowroom.api.gates import Profile, UnknownGateError, profile_of
 from elbowroom.deploy.errors import UserError
+from elbowroom.kubelet import config as kubelet
 
 API_VERSION: Literal["elbowroom.dev/v1alpha1"] = "elbowroom.dev/v1alpha1"
 NAME = r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$"
@@ -118,6 +129,16 @@ class Spec(_Model):
             raise ValueError(str(why)) from why
         return gates
 
+    @model_validator(mode="after")
+    def _accepted_by_kubelets(self) -> Self:
+        profile = profile_of(self.profile, self.feature_gates)
+        for number, group in enumerate(self.nodes):
+            try:
+                kubelet.parse(_annotations(group), profile)
+            except kubelet.ConfigError as why:
+                raise ValueError(f"nodes[{number}].kubelet: {why}") from why
+        return self
+
     @field_validator("nodes")
     @classmethod
     def _distinct(cls, groups: list[Nodes]) -> list[Nodes]:
@@ -139,7 +160,7 @@ class Cluster(_Model):
     api_version: Literal["elbowroom.dev/v1alpha1"] = API_VERSION
     kind: Literal["Cluster"] = "Cluster"
     metadata: Metadata = Metadata()
-    spec: Spec = Spec()
+    spec: Spec = Field(default_factory=Spec)
 
     def profile(self) -> Profile:
         """The profile with the gates and policies of this file laid over it."""
@@ -152,13 +173,17 @@ class Cluster(_Model):
         return [_node(name, group) for group in self.spec.nodes for name in group.names()]
 
 
-def _node(name: str, group: Nodes) -> dict[str, Any]:
-    annotations = {"elbowroom.dev/node": "emulated"}
-    if group.kubelet:
-        annotations["elbowroom.dev/kubelet-config"] = json.dumps(group.kubelet)
+def _annotations(group: Nodes) -> dict[str, str]:
+    """How a Node tells its kubelet and its hardware."""
     machine = group.machine.model_dump(by_alias=True, exclude_none=True)
-    if machine:
-        annotations["elbowroom.dev/machine"] = json.dumps(machine)
+    return {
+        "elbowroom.dev/node": "emulated",
+        **({kubelet.KUBELET_CONFIG: json.dumps(group.kubelet)} if group.kubelet else {}),
+        **({kubelet.MACHINE: json.dumps(machine)} if machine else {}),
+    }
+
+
+def _node(name: str, group: Nodes) -> dict[str, Any]:
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **group.labels}
     status: dict[str, Any] = {"capacity": dict(group.capacity)}
     if group.allocatable is not None:
@@ -167,7 +192,7 @@ def _node(name: str, group: Nodes) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "metadata": {"name": name, "labels": labels, "annotations": _annotations(group)},
         "spec": {"taints": taints} if taints else {},
         "status": status,
     }
@@ -221,7 +246,7 @@ def _finding(error: Any) -> str:
         case "missing":
             return "is missing"
         case "value_error":
-            return str(error["ctx"]["error"])
+            return _one_line(str(error["ctx"]["error"]))
         case "literal_error":
             return f"must be {error['ctx']['expected']}, not {error['input']!r}"
         case _:

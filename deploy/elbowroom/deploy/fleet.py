@@ -9,6 +9,7 @@ A process that dies is started again: the first time after 0.1 s, then after 1, 
 ready for 10 s. A death that somebody asked for (``elbowroom kill``) does not count as a failure.
 """
 
+import itertools
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -92,6 +93,8 @@ class Component:
     kind: str
     process: str
     identity: str
+    wish: int
+    """Which wish it is: one that was withdrawn and made again is another, even for the same Node."""
     restarts: int = 0
     ready: bool = False
     epoch: int = 0
@@ -107,9 +110,9 @@ class Component:
 
 @dataclass(slots=True)
 class _Inside:
-    """A machine that a process holds; ``leaving`` once it was told to drop it."""
+    """A machine that a process holds for a ``wish``; ``leaving`` once it was told to drop it."""
 
-    identity: str
+    wish: int
     spec: MachineSpec
     leaving: bool = False
 
@@ -141,6 +144,7 @@ class Fleet:
         self.components: dict[str, Component] = {}
         self._processes: dict[str, _Process] = {}
         self._forget: dict[str, MachineSpec] = {}
+        self._wishes = itertools.count(1)
 
     # ------------------------------------------------------------ what is wanted
 
@@ -151,7 +155,7 @@ class Fleet:
             return
         if known is not None:
             self.unwant(spec.name, forget=True)
-        self.components[spec.name] = Component(spec, kind, process, identity)
+        self.components[spec.name] = Component(spec, kind, process, identity, next(self._wishes))
         self._processes.setdefault(process, _Process(process))
 
     def unwant(self, machine: str, *, forget: bool = False) -> None:
@@ -159,10 +163,6 @@ class Fleet:
         component = self.components.pop(machine, None)
         if component is not None and forget:
             self._forget[machine] = component.spec
-
-    def respecify(self, spec: MachineSpec) -> None:
-        """Use ``spec`` from the machine's next incarnation on."""
-        self.components[spec.name].spec = spec
 
     # ------------------------------------------------------------ what happened
 
@@ -183,7 +183,7 @@ class Fleet:
             return
         process = self._processes[component.process]
         inside = process.inside.get(machine)
-        if inside is None or inside.identity != component.identity:
+        if inside is None or inside.wish != component.wish:
             return  # the word of a life that is over
         component.ready, component.epoch, component.facts = True, epoch, dict(facts)
         if process.healthy_since is None and all(self._is_ready(name) for name in process.inside):
@@ -196,7 +196,7 @@ class Fleet:
             return
         component = self.components.get(machine)
         inside = process.inside[machine]
-        if component is not None and component.identity == inside.identity:
+        if component is not None and component.wish == inside.wish:
             component.last_end, component.ready, component.frozen = why, False, False
             if why == "restarted" or (why.startswith("failed") and component.process != machine):
                 component.restarts += 1  # inside the process; else the process ends, and is started again
@@ -216,7 +216,7 @@ class Fleet:
         found.not_before = now if found.stopping else now + wait
         for name, inside in found.inside.items():
             component = self.components.get(name)
-            if component is None or component.identity != inside.identity:
+            if component is None or component.wish != inside.wish:
                 continue
             component.ready, component.frozen = False, False
             component.last_end = component.last_end if component.last_end.startswith("failed") else how
@@ -242,7 +242,7 @@ class Fleet:
                 if free:
                     actions += self._forgotten()
                     process.spawned = True
-                    process.inside = {c.name: _Inside(c.identity, c.spec) for c in free}
+                    process.inside = {c.name: _Inside(c.wish, c.spec) for c in free}
                     actions.append(Spawn(process.name, tuple(c.spec for c in free)))
             elif not wanted and not any(c.process == process.name for c in self.components.values()):
                 del self._processes[process.name]
@@ -281,7 +281,7 @@ class Fleet:
         for component in wanted:
             if component.name not in process.inside and not self._lingers(component):
                 actions += self._forgotten()
-                process.inside[component.name] = _Inside(component.identity, component.spec)
+                process.inside[component.name] = _Inside(component.wish, component.spec)
                 actions.append(Tell(process.name, AddMachine(component.spec)))
         return actions
 
@@ -371,4 +371,4 @@ class Fleet:
 
 
 def _is_same(component: Component | None, inside: _Inside) -> bool:
-    return component is not None and component.identity == inside.identity
+    return component is not None and component.wish == inside.wish

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,8 @@ from elbowroom.deploy import config, control
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 from elbowroom.deploy.show import Progress
+from elbowroom.deploy.topology import Topology
+from elbowroom.host.zygote import SERVICES
 
 DOWN_SECONDS = 15.0
 FORCED_SECONDS = 5.0
@@ -26,12 +28,15 @@ Tell = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a supervisor is to bring up."""
+    """What a supervisor is to bring up. ``topology`` may put other machines in the services' places (tests do)."""
 
     home: Home
     cluster: config.Cluster
     data: Path
     port: int
+    topology: Callable[..., Topology] = Topology
+    preload: Sequence[str] = SERVICES
+    import_path: Sequence[str] = ()
 
 
 def node_group(count: int | None, cpu: str | None, memory: str | None) -> list[dict[str, Any]] | None:

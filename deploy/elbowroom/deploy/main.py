@@ -65,15 +65,21 @@ class Suite(StrEnum):
     RESIZE_PREEMPTION = "resize-preemption"
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"elbowroom {version('elbowroom')}")
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
 ) -> None:
-    if version:
-        from importlib.metadata import version as installed
-
-        print(f"elbowroom {installed('elbowroom')}")
-        raise typer.Exit
+    """The options of the command itself."""
 
 
 @app.command()
@@ -222,7 +228,8 @@ def bench(
 
 
 def _fail(why: str) -> NoReturn:
-    print(f"elbowroom: {' '.join(why.split())}", file=sys.stderr)
+    if why:  # without arguments the help has been printed already
+        print(f"elbowroom: {' '.join(why.split())}", file=sys.stderr)
     raise SystemExit(2)
 
 

@@ -31,7 +31,7 @@ from elbowroom.deploy.fleet import Action, Fleet, Forget, Signal, Spawn, State, 
 from elbowroom.deploy.home import Home, make_sockets, remove_sockets
 from elbowroom.deploy.home import State as HomeState
 from elbowroom.deploy.launch import Plan, is_free
-from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, Topology, is_node_name, metrics_url
+from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, is_node_name, metrics_url
 from elbowroom.host.clock import Clock
 from elbowroom.host.sockets import Listener, Sent
 from elbowroom.host.spec import Arm, Armed, Ended, Fired, HostSpec, Ready, Started, decode_report, encode
@@ -77,7 +77,7 @@ class Supervisor:
         spec = plan.cluster.spec
         self._plan, self._home, self._tell = plan, plan.home, tell
         self._sockets, self._port = sockets, port
-        self._topology = Topology(
+        self._topology = plan.topology(
             sockets, plan.data, dict(plan.cluster.profile().as_config()), spec.apiserver.store, spec.kubelets_per_process
         )
         self._packing = Packing(spec.kubelets_per_process)
@@ -86,9 +86,9 @@ class Supervisor:
         self._history = self._home.histories / self._run_id
         self._scale, self._origin = spec.time_scale, _origin(plan.data, spec.time_scale, spec.apiserver.store)
         self._began = time.monotonic()
-        self._born = Clock(self._scale, self._origin).now()
+        self._clock = Clock(self._scale, self._origin)
+        self._born = self._clock.now()
         self._nodes: dict[str, Node] = {}
-        self._nodes_known = False
         self._armed: set[tuple[str, str]] = set()
         self._problem = ""
         self._stopping = False
@@ -111,7 +111,7 @@ class Supervisor:
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._loop.add_signal_handler(number, self._stop)
-        self._zygote = await Zygote.start()
+        self._zygote = await Zygote.start(self._plan.preload, path=self._plan.import_path)
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._processes = Listener(self._loop, context, self._topology.control_address, self._on_report)
         self._in_background(self._watch_exits())
@@ -139,10 +139,10 @@ class Supervisor:
         if self._stopping:
             return
         self._tell({"event": "serving", "server": self._server})
-        self._bus = BusClient("supervisor", self._topology.apiserver_address)
+        self._bus = BusClient("supervisor", self._topology.apiserver_address, clock=self._clock)
         await self._bus.start()
-        self._watching = self._in_background(self._watch_nodes())
-        await self._create_nodes()
+        self._watching = self._in_background(self._watch_nodes(self._bus))
+        await self._create_nodes(self._bus)
         await self._until(self._all_ready, READY_SECONDS, "not all nodes became Ready")
         if not self._stopping:
             ready = {
@@ -170,16 +170,16 @@ class Supervisor:
 
     # ------------------------------------------------------------ nodes
 
-    async def _create_nodes(self) -> None:
+    async def _create_nodes(self, bus: BusClient) -> None:
         async def one(manifest: dict[str, Any]) -> None:
-            answer = await self._bus.api(create("nodes", manifest))
+            answer = await bus.api(create("nodes", manifest))
             if answer.status not in (201, 409):
                 raise UserError(f"node {manifest['metadata']['name']}: {_message(answer.body)}")
 
         await asyncio.gather(*(one(manifest) for manifest in self._plan.cluster.manifests()))
 
-    async def _watch_nodes(self) -> None:
-        async for change in self._bus.watch("nodes", Node):
+    async def _watch_nodes(self, bus: BusClient) -> None:
+        async for change in bus.watch("nodes", Node):
             if change.new is not None:
                 self._nodes[change.key] = change.new
             else:

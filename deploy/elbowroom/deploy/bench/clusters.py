@@ -1,0 +1,64 @@
+"""The cluster that a figure is taken on: fresh, under a temporary home, gone afterwards."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from elbowroom.deploy import control, launch
+from elbowroom.deploy.errors import UserError
+from elbowroom.deploy.home import Home
+
+
+class Running:
+    """A context: a cluster of so many nodes, brought up by the command as a person would."""
+
+    def __init__(self, nodes: int) -> None:
+        self.scratch = Path(tempfile.mkdtemp(prefix="elbowroom-bench-"))
+        self._home = Home("bench", self.scratch)
+        self._nodes = nodes
+        self.seconds_to_ready = 0.0
+
+    def __enter__(self) -> "Running":
+        command = [sys.executable, "-m", "elbowroom.deploy.main", "up", "--name", "bench", "--nodes", str(self._nodes), "--detach"]
+        began = time.perf_counter()
+        done = subprocess.run(command, env=_environment(self.scratch), capture_output=True, text=True, check=False)
+        self.seconds_to_ready = time.perf_counter() - began
+        if done.returncode:
+            self._leave()
+            raise UserError(f"the bench's cluster does not come up: {done.stderr.strip()}")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._home.path.exists() and self._home.is_running():
+            launch.down(self._home)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self._home.kubeconfig
+
+    @property
+    def supervisor_pid(self) -> int:
+        return self._home.state().pid
+
+    @property
+    def history(self) -> Path:
+        return Path(self.status()["history"])
+
+    def status(self) -> dict[str, Any]:
+        answer: dict[str, Any] = control.ask(self._home.control(), {"do": "status"})["ok"]
+        return answer
+
+
+def _environment(home: Path) -> dict[str, str]:
+    import os
+
+    return {**os.environ, "ELBOWROOM_HOME": str(home)}
