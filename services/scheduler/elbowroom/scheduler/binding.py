@@ -1,0 +1,144 @@
+"""Binding pods to the nodes chosen for them, beside the scheduling of other pods (SC-54, SC-60).
+
+A lost reply says nothing: then the informer is looked at. A pod that it shows on a node is bound; for any other the call is made
+again, which cannot bind twice, since the API server binds a pod only once.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from elbowroom.api.objects import Pod
+from elbowroom.machine import Effect, Instant, Note, Step, seconds
+from elbowroom.rpc import Calls, Finished, create
+from elbowroom.scheduler.podinfo import PodInfo
+from elbowroom.scheduler.queue import QueuedPod
+
+RETRY_SECONDS = 0.5
+CONFIRM_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class BindCall:
+    """The context of a call that binds."""
+
+    uid: str
+
+
+@dataclass(slots=True)
+class Binding:
+    """A binding under way."""
+
+    entry: QueuedPod
+    info: PodInfo
+    node: str
+    started: Instant
+    tries: int = 0
+    again_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The pod is on its node."""
+
+    binding: Binding
+
+
+@dataclass(frozen=True, slots=True)
+class NotBound:
+    """The pod certainly is not bound by us: take the assumption back. ``gone``: it does not exist any more."""
+
+    binding: Binding
+    message: str
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfirmed:
+    """The pod is bound, by us or by somebody else; the informer will tell where."""
+
+    binding: Binding
+
+
+Outcome = Bound | NotBound | Unconfirmed
+
+
+class Binder:
+    """The bindings under way. ``seen`` gives a pod by its key as the informer shows it."""
+
+    def __init__(self, calls: Calls, seen: Callable[[str], Pod | None]) -> None:
+        self._calls = calls
+        self._seen = seen
+        self._open: dict[str, Binding] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, now: Instant, entry: QueuedPod, info: PodInfo, node: str) -> list[Effect]:
+        binding = Binding(entry, info, node, now)
+        self._open[info.uid] = binding
+        return [Note("sch.bind", {"pod": info.key, "uid": info.uid, "node": node}), *self._post(now, binding), Step("S11")]
+
+    def due(self) -> Instant | None:
+        """When a lost call is to be looked into."""
+        return min((b.again_at for b in self._open.values() if b.again_at is not None), default=None)
+
+    def on_time(self, now: Instant) -> tuple[list[Effect], list[Outcome]]:
+        """Look into the calls whose outcome is not known."""
+        effects: list[Effect] = []
+        outcomes: list[Outcome] = []
+        for binding in [b for b in self._open.values() if b.again_at is not None and b.again_at <= now]:
+            binding.again_at = None
+            pod = self._seen(binding.info.key)
+            if pod is None or pod.uid != binding.info.uid:
+                del self._open[binding.info.uid]
+                outcomes.append(NotBound(binding, "the pod is gone", gone=True))
+            elif pod.spec.node_name:
+                del self._open[binding.info.uid]
+                outcomes.append(Bound(binding) if pod.spec.node_name == binding.node else Unconfirmed(binding))
+            else:
+                effects += self._post(now, binding)
+        return effects, outcomes
+
+    def on_reply(self, now: Instant, call: BindCall, finished: Finished) -> tuple[list[Effect], list[Outcome]]:
+        """A call that binds ended."""
+        binding = self._open.get(call.uid)
+        if binding is None:
+            return [], []
+        reply = finished.api()
+        if (reply.status == 0 and not finished.code.definite) or reply.status >= 500 or reply.status == 429:
+            binding.tries += 1
+            binding.again_at = Instant(now + seconds(RETRY_SECONDS * 2 ** min(binding.tries - 1, 4)))
+            return [], []
+        del self._open[call.uid]
+        if 200 <= reply.status < 300:
+            return [Step("S12")], [Bound(binding)]
+        if reply.status == 404:
+            return [Step("S12")], [NotBound(binding, _message(reply.body), gone=True)]
+        if reply.status == 409 and binding.tries:
+            return [Step("S12")], [Unconfirmed(binding)]
+        return [Step("S12")], [NotBound(binding, _message(reply.body) or finished.message)]
+
+    def _post(self, now: Instant, binding: Binding) -> list[Effect]:
+        meta = binding.info.pod.metadata
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "target": {"kind": "Node", "name": binding.node},
+        }
+        request = create("pods", body, namespace=meta.namespace, name=meta.name, subresource="binding")
+        return self._calls.api(now, request, context=BindCall(binding.info.uid))
+
+
+class _Said(msgspec.Struct):
+    message: str = ""
+
+
+def _message(body: bytes) -> str:
+    """What a Status says; empty if it is none."""
+    try:
+        return msgspec.json.decode(body, type=_Said).message
+    except msgspec.MsgspecError:
+        return ""

@@ -1,0 +1,308 @@
+"""What the scheduler believes of the nodes and the pods on them, and the still picture of it that a cycle works with.
+
+The cache follows the informers and the scheduler's own decisions: a pod for which a binding is under way is *assumed*, so that the
+next cycle sees its room taken. Sums are kept incrementally, and ``Snapshot.refresh`` copies only what changed since its last one,
+so the cost of a cycle does not grow with the pods that stay where they are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from elbowroom.api import resources
+from elbowroom.api.objects import Node, Pod
+from elbowroom.api.resources import Resources
+from elbowroom.machine import Instant
+from elbowroom.scheduler.podinfo import PodInfo, Port
+
+
+class NodeInfo:
+    """A node with the pods counted on it. ``requested`` is the truth, ``non_zero`` a tally for scores (SC-51)."""
+
+    __slots__ = (
+        "allocatable",
+        "allowed_pods",
+        "generation",
+        "name",
+        "node",
+        "non_zero",
+        "pods",
+        "requested",
+        "with_affinity",
+        "with_anti_affinity",
+        "with_ports",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.node: Node | None = None
+        self.allocatable: Resources = {}
+        self.allowed_pods = 0
+        self.pods: dict[str, PodInfo] = {}
+        self.requested: Resources = {}
+        self.non_zero: Resources = {"cpu": 0, "memory": 0}
+        self.with_affinity: dict[str, PodInfo] = {}
+        self.with_anti_affinity: dict[str, PodInfo] = {}
+        """Only pods whose anti-affinity is required."""
+        self.with_ports: dict[str, PodInfo] = {}
+        self.generation = 0
+
+    def set_node(self, node: Node | None, allocatable: Resources) -> None:
+        self.node = node
+        self.allocatable = allocatable
+        self.allowed_pods = allocatable.get("pods", 0)
+
+    def add(self, info: PodInfo) -> None:
+        """Count a pod that is not counted here yet."""
+        self.pods[info.uid] = info
+        _add(self.requested, info.requests, 1)
+        _add(self.non_zero, info.non_zero, 1)
+        if info.has_affinity:
+            self.with_affinity[info.uid] = info
+            if info.anti_affinity_terms:
+                self.with_anti_affinity[info.uid] = info
+        if info.ports:
+            self.with_ports[info.uid] = info
+
+    def remove(self, uid: str) -> None:
+        """Stop counting a pod; nothing happens if it is not here."""
+        info = self.pods.pop(uid, None)
+        if info is None:
+            return
+        _add(self.requested, info.requests, -1)
+        _add(self.non_zero, info.non_zero, -1)
+        self.with_affinity.pop(uid, None)
+        self.with_anti_affinity.pop(uid, None)
+        self.with_ports.pop(uid, None)
+
+    def ports_in_use(self) -> Iterator[Port]:
+        for info in self.with_ports.values():
+            yield from info.ports
+
+    def copy(self) -> "NodeInfo":
+        twin = NodeInfo(self.name)
+        twin.node = self.node
+        twin.allocatable = self.allocatable
+        twin.allowed_pods = self.allowed_pods
+        twin.pods = dict(self.pods)
+        twin.requested = dict(self.requested)
+        twin.non_zero = dict(self.non_zero)
+        twin.with_affinity = dict(self.with_affinity)
+        twin.with_anti_affinity = dict(self.with_anti_affinity)
+        twin.with_ports = dict(self.with_ports)
+        twin.generation = self.generation
+        return twin
+
+
+def _add(total: Resources, amounts: Resources, sign: int) -> None:
+    for name, amount in amounts.items():
+        total[name] = total.get(name, 0) + sign * amount
+
+
+@dataclass(slots=True)
+class _Counted:
+    info: PodInfo
+    node: str
+    assumed: bool = False
+
+
+class Cache:
+    """All assigned pods under their uids (SC-38), terminating ones too, and all nodes.
+
+    A node's name may have pods before the Node is seen, or after it is gone; such a node is in no snapshot.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeInfo] = {}
+        """In the order of their last change, oldest first."""
+        self._order: dict[str, None] = {}
+        """The names of real nodes, in the order in which they came."""
+        self._pods: dict[str, _Counted] = {}
+        self._expiring: dict[str, Instant] = {}
+        self._assumed = 0
+        self._generation = 0
+        self.membership = 0
+        """Rises when a node comes or goes."""
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    @property
+    def node_names(self) -> list[str]:
+        return list(self._order)
+
+    @property
+    def assumed_count(self) -> int:
+        return self._assumed
+
+    def node(self, name: str) -> NodeInfo | None:
+        """The live tally of a node; only to look at."""
+        return self._nodes.get(name)
+
+    def pod(self, uid: str) -> PodInfo | None:
+        counted = self._pods.get(uid)
+        return counted.info if counted is not None else None
+
+    def is_assumed(self, uid: str) -> bool:
+        counted = self._pods.get(uid)
+        return counted is not None and counted.assumed
+
+    def set_node(self, node: Node) -> None:
+        """A Node came or changed."""
+        allocatable = resources.of(node.status.allocatable)
+        if node.name not in self._order:
+            self._order[node.name] = None
+            self.membership += 1
+        self._touched(node.name).set_node(node, allocatable)
+
+    def remove_node(self, name: str) -> None:
+        """The Node is gone; its pods are counted until they go, too."""
+        if self._order.pop(name, ...) is ...:
+            return
+        self.membership += 1
+        self._touched(name).set_node(None, {})
+        self._sweep(name)
+
+    def set_pod(self, pod: Pod) -> PodInfo:
+        """An assigned pod was seen: it is counted (anew), and an assumption confirmed, or corrected if it went elsewhere."""
+        info = PodInfo(pod)
+        known = self._pods.get(pod.uid)
+        if known is not None:
+            self._uncount(known)
+        self._count(_Counted(info, pod.spec.node_name))
+        return info
+
+    def remove_pod(self, uid: str) -> PodInfo | None:
+        """The pod is gone (or has ended): it holds no room any more."""
+        counted = self._pods.get(uid)
+        if counted is None:
+            return None
+        self._uncount(counted)
+        return counted.info
+
+    def assume(self, info: PodInfo, node: str) -> None:
+        """Count a pod that is about to be bound."""
+        assert info.uid not in self._pods, f"pod {info.uid}({info.key}) is in the cache, so can't be assumed"
+        self._count(_Counted(info, node, assumed=True))
+
+    def forget(self, uid: str) -> bool:
+        """Take back an assumption; False if there is none, since the pod was seen assigned or went away meanwhile."""
+        counted = self._pods.get(uid)
+        if counted is None or not counted.assumed:
+            return False
+        self._uncount(counted)
+        return True
+
+    def expect_by(self, uid: str, at: Instant) -> None:
+        """An assumption that the informer does not confirm until ``at`` is given up by ``expired``."""
+        if self.is_assumed(uid):
+            self._expiring[uid] = at
+
+    def expired(self, now: Instant) -> list[PodInfo]:
+        """Forget the assumptions that were due, and tell of whom."""
+        due = [self._pods[uid] for uid, at in self._expiring.items() if at <= now]
+        for counted in due:
+            self._uncount(counted)
+        return [counted.info for counted in due]
+
+    def expiry(self) -> Instant | None:
+        """When the next assumption is to be given up."""
+        return min(self._expiring.values(), default=None)
+
+    def changed_since(self, generation: int) -> Iterator[NodeInfo]:
+        """The nodes touched after ``generation``, latest first."""
+        for name in reversed(self._nodes):
+            info = self._nodes[name]
+            if info.generation <= generation:
+                return
+            yield info
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    def is_real(self, name: str) -> bool:
+        """Is there a Node of that name?"""
+        return name in self._order
+
+    def _count(self, counted: _Counted) -> None:
+        self._pods[counted.info.uid] = counted
+        self._assumed += counted.assumed
+        self._touched(counted.node).add(counted.info)
+
+    def _uncount(self, counted: _Counted) -> None:
+        del self._pods[counted.info.uid]
+        self._expiring.pop(counted.info.uid, None)
+        self._assumed -= counted.assumed
+        self._touched(counted.node).remove(counted.info.uid)
+        self._sweep(counted.node)
+
+    def _touched(self, name: str) -> NodeInfo:
+        info = self._nodes.pop(name, None) or NodeInfo(name)
+        self._generation += 1
+        info.generation = self._generation
+        self._nodes[name] = info
+        return info
+
+    def _sweep(self, name: str) -> None:
+        info = self._nodes[name]
+        if info.node is None and not info.pods:
+            del self._nodes[name]
+
+
+class Snapshot:
+    """The nodes as they were at one moment; the cycle's whole world (SC-42)."""
+
+    def __init__(self) -> None:
+        self.nodes: list[NodeInfo] = []
+        self._by_name: dict[str, int] = {}
+        self._generation = 0
+        self._membership = -1
+        self._with_affinity: dict[str, None] = {}
+        self._with_anti_affinity: dict[str, None] = {}
+        self.soft_taints = 0
+        """How many nodes bear a PreferNoSchedule taint."""
+        self._soft: dict[str, None] = {}
+
+    def refresh(self, cache: Cache) -> None:
+        """Take over what changed in the cache since the last time."""
+        changed = [info.copy() for info in cache.changed_since(self._generation)]
+        self._generation = cache.generation
+        if self._membership != cache.membership:
+            kept = {info.name: info for info in self.nodes}
+            kept.update((info.name, info) for info in changed)
+            self.nodes = [kept[name] for name in cache.node_names]
+            self._by_name = {info.name: index for index, info in enumerate(self.nodes)}
+            self._membership = cache.membership
+        else:
+            for info in changed:
+                index = self._by_name.get(info.name)
+                if index is not None:
+                    self.nodes[index] = info
+        for info in reversed(changed):
+            real = info.name in self._by_name
+            _mark(self._with_affinity, info.name, real and bool(info.with_affinity))
+            _mark(self._with_anti_affinity, info.name, real and bool(info.with_anti_affinity))
+            soft = info.node is not None and any(taint.effect == "PreferNoSchedule" for taint in info.node.spec.taints)
+            _mark(self._soft, info.name, real and soft)
+        self.soft_taints = len(self._soft)
+
+    def get(self, name: str) -> NodeInfo | None:
+        index = self._by_name.get(name)
+        return self.nodes[index] if index is not None else None
+
+    @property
+    def with_affinity(self) -> list[NodeInfo]:
+        """The nodes with pods that have affinities or anti-affinities."""
+        return [self.nodes[self._by_name[name]] for name in self._with_affinity]
+
+    @property
+    def with_anti_affinity(self) -> list[NodeInfo]:
+        """The nodes with pods that have required anti-affinities."""
+        return [self.nodes[self._by_name[name]] for name in self._with_anti_affinity]
+
+
+def _mark(names: dict[str, None], name: str, wanted: bool) -> None:
+    if wanted:
+        names[name] = None
+    else:
+        names.pop(name, None)

@@ -1,0 +1,166 @@
+"""One attempt to place a pod, or to see whether a resize fits: from the snapshot to a decision (SC-54 to SC-58, SC-84 to SC-99).
+
+A decision is a value; ``elbowroom.scheduler.machine`` carries it out.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.diagnosis import NO_NODES, Diagnosis, not_satisfied
+from elbowroom.scheduler.framework import Code, Filters, Plugin, Status, prepare_filters
+from elbowroom.scheduler.podinfo import PodInfo, is_deferred
+from elbowroom.scheduler.preemption import NoPlan, Plan, World, check_with_nominated, preempt
+
+MIN_FEASIBLE_NODES = 100
+MIN_FEASIBLE_PERCENT = 5
+NO_CLAIMS = "no new claims to deallocate"
+"""What upstream's DynamicResources says of a pod without claims before preemption has its say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Bind the pod to that node."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A resize fits; its kubelet will carry it out, we only wait."""
+
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Unschedulable:
+    """No node would do. ``preemption`` says what is done about it."""
+
+    diagnosis: Diagnosis
+    preemption: Plan | NoPlan
+
+    @property
+    def message(self) -> str:
+        if isinstance(self.preemption, Plan):
+            return self.diagnosis.message()
+        return self.diagnosis.message(f"{NO_CLAIMS}, {self.preemption.message}")
+
+
+@dataclass(frozen=True, slots=True)
+class NoNodes:
+    """There is no node at all (SC-56)."""
+
+    message: str = NO_NODES
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The attempt itself went wrong; it is made again by the clock."""
+
+    message: str
+
+
+Decision = Placed | Parked | Unschedulable | NoNodes | Failed
+
+
+class Cycle:
+    """Makes the attempts. It remembers only where the last one stopped looking at nodes."""
+
+    def __init__(
+        self,
+        plugins: Sequence[Plugin],
+        rng: random.Random,
+        percentage: int = 0,
+        evaluated: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._plugins = plugins
+        self._evaluated = evaluated or (lambda plugin, extension_point: None)
+        self._permitting = [plugin for plugin in plugins if type(plugin).permit is not Plugin.permit]
+        self._scoring = [plugin for plugin in plugins if plugin.weight]
+        self._rng = rng
+        self._percentage = percentage
+        self._next_start = 0
+
+    def attempt(self, info: PodInfo, world: World) -> Decision:
+        """Decide about one pod. The snapshot of ``world`` is not changed."""
+        snapshot = world.snapshot
+        if not snapshot.nodes:
+            return NoNodes()
+        is_resize = bool(info.pod.spec.node_name) and is_deferred(info.pod)
+        filters = prepare_filters(self._plugins, info, snapshot, is_resize)
+        for name in filters.plugins:
+            self._evaluated(name, "Filter")
+        diagnosis = Diagnosis(len(snapshot.nodes))
+        if filters.nodes is not None:
+            diagnosis.absent = not_satisfied(filters.restricted_by)
+        feasible = self._feasible(info, filters, world, diagnosis)
+        failed = next((status for status in diagnosis.refusals.values() if status.code is Code.ERROR), None)
+        if failed is not None:
+            return Failed(f"running {failed.plugin!r} filter plugin: {failed.message}")
+        if not feasible:
+            return Unschedulable(diagnosis, preempt(info, diagnosis, filters, world, self._rng))
+        node = feasible[0] if len(feasible) == 1 else self._best(info, feasible, snapshot)
+        for plugin in self._permitting:
+            status = plugin.permit(info, node)
+            if status is not None:
+                return Parked(status)
+        return Placed(node.name)
+
+    def _feasible(self, info: PodInfo, filters: Filters, world: World, diagnosis: Diagnosis) -> list[NodeInfo]:
+        snapshot, nominator = world.snapshot, world.nominator
+        promised = info.pod.status.nominated_node_name or nominator.node_of(info.uid)
+        if promised and (filters.nodes is None or promised in filters.nodes):
+            node = snapshot.get(promised)
+            if node is not None and check_with_nominated(info, node, filters, nominator.on(promised)) is None:
+                return [node]
+        if filters.nodes is not None:
+            return self._passing(
+                info, [n for name in sorted(filters.nodes) if (n := snapshot.get(name))], filters, world, diagnosis
+            )
+        total = len(snapshot.nodes)
+        start = self._next_start % total
+        order = snapshot.nodes[start:] + snapshot.nodes[:start] if start else snapshot.nodes
+        found = self._passing(info, order, filters, world, diagnosis, feasible_to_find(total, self._percentage))
+        self._next_start = (start + len(found) + len(diagnosis.refusals)) % total
+        return found
+
+    @staticmethod
+    def _passing(
+        info: PodInfo, nodes: Sequence[NodeInfo], filters: Filters, world: World, diagnosis: Diagnosis, enough: int = 0
+    ) -> list[NodeInfo]:
+        found: list[NodeInfo] = []
+        any_nominated = world.nominator.count() > 0
+        for node in nodes:
+            if any_nominated:
+                status = check_with_nominated(info, node, filters, world.nominator.on(node.name))
+            else:
+                status = filters.check(node)
+            if status is not None:
+                diagnosis.refusals[node.name] = status
+                continue
+            found.append(node)
+            if len(found) == enough:
+                break
+        return found
+
+    def _best(self, info: PodInfo, nodes: list[NodeInfo], snapshot: Snapshot) -> NodeInfo:
+        totals = [0] * len(nodes)
+        for plugin in self._scoring:
+            scorer = plugin.pre_score(info, nodes, snapshot)
+            if scorer is None:
+                continue
+            self._evaluated(plugin.name, "Score")
+            scores = scorer.normalised(nodes, [scorer.score(node) for node in nodes])
+            for index, score in enumerate(scores):
+                totals[index] += plugin.weight * score
+        highest = max(totals)
+        return self._rng.choice([node for node, total in zip(nodes, totals, strict=True) if total == highest])
+
+
+def feasible_to_find(nodes: int, percentage: int = 0) -> int:
+    """How many feasible nodes are enough to choose from (SC-57). ``percentage`` 0: by the size of the cluster."""
+    if nodes < MIN_FEASIBLE_NODES or percentage >= 100:
+        return nodes
+    share = percentage or max(MIN_FEASIBLE_PERCENT, 50 - nodes // 125)
+    return max(MIN_FEASIBLE_NODES, nodes * share // 100)

@@ -1,0 +1,192 @@
+"""What a plugin is: upstream's scheduling framework in small.
+
+A plugin is prepared once for each pod that is tried: ``pre_filter`` and ``pre_score`` look at the pod and answer with an
+object that judges nodes, or with None where the plugin has nothing to say about that pod (upstream's Skip). So a pod
+without ports, selectors and affinities costs no more than its resources.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Self
+
+from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.clusterevents import Action
+from elbowroom.scheduler.podinfo import PodInfo
+
+SCORE_MAX = 100
+
+
+class Code(Enum):
+    """Why something was refused."""
+
+    UNSCHEDULABLE = "Unschedulable"
+    """Preemption might help."""
+    UNRESOLVABLE = "UnschedulableAndUnresolvable"
+    """Preemption cannot help (U&U)."""
+    ERROR = "Error"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A refusal: by which plugin, and why. Success is None."""
+
+    code: Code
+    reasons: tuple[str, ...]
+    plugin: str = ""
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+
+class NodeFilter:
+    """A filter plugin prepared for one pod. ``with_pod`` and ``without_pod`` follow a simulated change of a node."""
+
+    def check(self, node: NodeInfo) -> Status | None:
+        """Why the pod cannot run on that node; None if it can."""
+        raise NotImplementedError
+
+    def with_pod(self, node: NodeInfo, added: PodInfo) -> None:
+        """``added`` was put on the node, in simulation."""
+
+    def without_pod(self, node: NodeInfo, removed: PodInfo) -> None:
+        """``removed`` was taken from the node, in simulation."""
+
+    def copy(self) -> Self:
+        """A copy whose simulated changes are its own; a filter that looks at the node alone needs none."""
+        return self
+
+
+class Scorer:
+    """A score plugin prepared for one pod and the nodes where it fits."""
+
+    def score(self, node: NodeInfo) -> int:
+        raise NotImplementedError
+
+    def normalised(self, nodes: Sequence[NodeInfo], scores: list[int]) -> list[int]:
+        """The scores as 0..100 (SC-71)."""
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The answer of ``pre_filter``: a filter to ask for each node, and the names of the only nodes worth asking, if limited."""
+
+    filter: NodeFilter | None = None
+    nodes: frozenset[str] | None = None
+
+
+Hint = Callable[[PodInfo, Any, Any], bool]
+"""Should the waiting pod be tried again, now that the object changed from one view (None: it came) to another (None: it went)?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """A plugin wants to know of ``action`` on ``resource``: a pod that it rejected is woken if ``hint`` says so, or has no hint."""
+
+    resource: str
+    action: Action
+    hint: Hint | None = None
+
+
+class Plugin:
+    """The base takes no part in anything."""
+
+    name = ""
+    weight = 0
+    """Of its score; 0: it does not score."""
+    for_resizes = False
+    """Does it look at deferred resizes at all (SC-84)?"""
+
+    def pre_enqueue(self, info: PodInfo) -> Status | None:
+        """Why the pod may not be tried at all for now (SC-8)."""
+        return None
+
+    def pre_filter(self, info: PodInfo, snapshot: Snapshot) -> Prepared | None:
+        return None
+
+    def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
+        return None
+
+    def permit(self, info: PodInfo, node: NodeInfo) -> Status | None:
+        """The last word, once a node is chosen."""
+        return None
+
+    def interests(self) -> Sequence[Interest]:
+        """What may make schedulable a pod that this plugin rejected (SC-11)."""
+        return ()
+
+
+def normalised(scores: list[int], reverse: bool = False) -> list[int]:
+    """Scores scaled so that the largest is 100; ``reverse``: so that the smallest is best (SC-75, SC-76)."""
+    highest = max(scores, default=0)
+    if highest == 0:
+        return [SCORE_MAX if reverse else 0] * len(scores)
+    scaled = [SCORE_MAX * score // highest for score in scores]
+    return [SCORE_MAX - score for score in scaled] if reverse else scaled
+
+
+class Filters:
+    """All filters prepared for one pod, in the plugins' order; the first that refuses a node decides (SC-59)."""
+
+    __slots__ = ("_filters", "nodes", "plugins", "restricted_by")
+
+    def __init__(
+        self,
+        filters: list[NodeFilter],
+        plugins: tuple[str, ...] = (),
+        nodes: frozenset[str] | None = None,
+        restricted_by: tuple[str, ...] = (),
+    ) -> None:
+        self._filters = filters
+        self.plugins = plugins
+        """Whose filters they are."""
+        self.nodes = nodes
+        """The only nodes worth asking; None: all."""
+        self.restricted_by = restricted_by
+        """The plugins that limited them."""
+
+    def check(self, node: NodeInfo) -> Status | None:
+        """The first refusal; None if the pod fits."""
+        for prepared in self._filters:
+            status = prepared.check(node)
+            if status is not None:
+                return status
+        return None
+
+    def with_pod(self, node: NodeInfo, added: PodInfo) -> None:
+        """Put a pod on the (copied) node, in simulation."""
+        node.add(added)
+        for prepared in self._filters:
+            prepared.with_pod(node, added)
+
+    def without_pod(self, node: NodeInfo, removed: PodInfo) -> None:
+        """Take a pod from the (copied) node, in simulation."""
+        node.remove(removed.uid)
+        for prepared in self._filters:
+            prepared.without_pod(node, removed)
+
+    def copy(self) -> "Filters":
+        return Filters([prepared.copy() for prepared in self._filters], self.plugins, self.nodes, self.restricted_by)
+
+
+def prepare_filters(plugins: Sequence[Plugin], info: PodInfo, snapshot: Snapshot, is_resize: bool) -> Filters:
+    """Ask each plugin what it makes of the pod; of a deferred resize only those that look at resizes (SC-84)."""
+    filters: list[NodeFilter] = []
+    nodes: frozenset[str] | None = None
+    restricted: list[str] = []
+    names: list[str] = []
+    for plugin in plugins:
+        if is_resize and not plugin.for_resizes:
+            continue
+        prepared = plugin.pre_filter(info, snapshot)
+        if prepared is None:
+            continue
+        if prepared.filter is not None:
+            filters.append(prepared.filter)
+            names.append(plugin.name)
+        if prepared.nodes is not None:
+            nodes = prepared.nodes if nodes is None else nodes & prepared.nodes
+            restricted.append(plugin.name)
+    return Filters(filters, tuple(names), nodes, tuple(restricted))

@@ -1,0 +1,20 @@
+"""What plugins may ask of the scheduler's copies beyond the snapshot."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from elbowroom.api.objects import Node
+
+
+class Lookup(Protocol):
+    def node(self, name: str) -> Node | None:
+        """The Node as last seen."""
+        ...
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a namespace; none if it is not known."""
+        ...
+
+    def is_preempting(self, uid: str) -> bool:
+        """Is the pod's own preemption still being carried out (SC-118)?"""
+        ...

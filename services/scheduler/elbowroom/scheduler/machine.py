@@ -1,0 +1,497 @@
+"""The scheduler's machine: inputs to decision modules, decisions to effects.
+
+Nothing is persisted. A new incarnation reads pods, nodes and budgets anew; deferred resizes queue themselves when they are first
+seen (SC-20), victims that are ending need no second call (SC-117), and a binding that reached the API server shows in the pod.
+"""
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
+
+import msgspec
+
+from elbowroom.api.gates import Profile
+from elbowroom.api.objects import Namespace, Node, Pod, PodDisruptionBudget
+from elbowroom.api.quantity import QuantityError
+from elbowroom.cache import Change, Reflector
+from elbowroom.machine import Effect, Input, Instant, Machine, Note, Received, Send, SetTimer, Step, TimerFired
+from elbowroom.rpc import Calls, Finished
+from elbowroom.scheduler.actuation import Actuator, Ended, VictimCall
+from elbowroom.scheduler.binding import CONFIRM_SECONDS, BindCall, Binder, Bound, NotBound, Outcome, Unconfirmed
+from elbowroom.scheduler.cache import Cache, Snapshot
+from elbowroom.scheduler.clusterevents import (
+    ASSIGNED_POD,
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_DELETE,
+    ClusterEvent,
+    node_events,
+    pod_events,
+)
+from elbowroom.scheduler.cycle import Cycle, Failed, NoNodes, Parked, Placed, Unschedulable
+from elbowroom.scheduler.metrics import Metrics
+from elbowroom.scheduler.nominator import Nominator
+from elbowroom.scheduler.plugins import ScoringStrategy, default_plugins
+from elbowroom.scheduler.podinfo import PodInfo, is_deferred, is_preemption_disabled
+from elbowroom.scheduler.podstatus import not_scheduled, status_patch
+from elbowroom.scheduler.preemption import Budget, Plan, World, budget_of
+from elbowroom.scheduler.queue import QueuedPod, SchedulingQueue
+from elbowroom.scheduler.recorder import Recorder
+from elbowroom.wire import Call, Code, MalformedError, Reply, decode_value, encode_value
+
+GO, FLUSH, LOOK = "sched/go", "sched/flush", "sched/look"
+CYCLES_PER_STEP = 32
+NANOSECONDS = 1_000_000_000
+
+
+class _ProxyRequest(msgspec.Struct):
+    path: str = ""
+    query: dict[str, str] = {}
+
+
+class Scheduler:
+    """One incarnation of the scheduler. See ``build`` for the configuration."""
+
+    def __init__(self, config: Mapping[str, Any], rng: random.Random) -> None:
+        self._profile = Profile.from_config(config["profile"])
+        epoch = int(config.get("epoch", 0))
+        self._names = tuple(config.get("schedulerNames", ("default-scheduler",)))
+        ids = itertools.count(1)
+        self._calls = Calls(epoch=epoch, ids=ids)
+        self._pods = Reflector("pods", Pod, epoch=epoch, ids=ids)
+        self._nodes = Reflector("nodes", Node, epoch=epoch, ids=ids)
+        self._budgets = Reflector("poddisruptionbudgets.policy", PodDisruptionBudget, epoch=epoch, ids=ids)
+        self._namespaces = Reflector("namespaces", Namespace, epoch=epoch, ids=ids)
+        self._metrics = Metrics(self._names[0], publishes_preemptions=self._profile.publishes_resize_status)
+        self._cache = Cache()
+        self._snapshot = Snapshot()
+        self._nominator = Nominator()
+        self._recorder = Recorder(self._calls, rng, self._names[0])
+        self._actuator = Actuator(self._calls, self._recorder, self._pods.store.get)
+        self._binder = Binder(self._calls, self._pods.store.get)
+        plugins = default_plugins(self._profile, self, _strategy(config.get("scoringStrategy")))
+        self._queue = SchedulingQueue(
+            plugins, pops_from_backoff=self._profile.on("SchedulerPopFromBackoffQ"), counted=self._metrics.incoming
+        )
+        self._cycle = Cycle(plugins, rng, int(config.get("percentageOfNodesToScore", 0)), self._metrics.evaluation)
+        self._parsed_budgets: list[Budget] | None = None
+        self._remembered: dict[str, frozenset[str]] = {}
+        """The victims (uids) of each deferred pod's last round."""
+        self._armed: dict[str, Instant | None] = {}
+
+    # ---- what plugins may ask (Lookup)
+
+    def node(self, name: str) -> Node | None:
+        return self._nodes.store.get(name)
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        namespace = self._namespaces.store.get(name)
+        return namespace.metadata.labels if namespace is not None else {}
+
+    def is_preempting(self, uid: str) -> bool:
+        return self._actuator.is_preempting(uid)
+
+    # ---- the machine
+
+    def start(self, now: Instant, disk: Mapping[str, bytes]) -> Sequence[Effect]:
+        effects: list[Effect] = [
+            Note("sch.start", {"profile": self._profile.name, "resizePreemption": self._profile.resize_preemption})
+        ]
+        for reflector in (self._namespaces, self._budgets, self._nodes, self._pods):
+            effects += reflector.open(now)
+        return effects
+
+    def step(self, now: Instant, happened: Input) -> Sequence[Effect]:
+        if isinstance(happened, Received) and isinstance(happened.message, Call):
+            return [Send(happened.source, self._answer(happened.message))]
+        effects: list[Effect] = []
+        if isinstance(happened, TimerFired):
+            self._armed.pop(happened.name, None)
+        effects += self._follow(now, happened)
+        of_calls, ended = self._calls.finished(now, happened)
+        effects += of_calls
+        for finished in ended:
+            effects += self._on_finished(now, finished)
+        if happened == TimerFired(FLUSH):
+            self._queue.flush(now)
+        elif happened == TimerFired(LOOK):
+            effects += self._look(now)
+        effects += self._queue.drain()
+        effects += self._run(now)
+        return effects + self._timers(now)
+
+    def _follow(self, now: Instant, happened: Input) -> list[Effect]:
+        """The informers: nodes before pods, so that a pod finds its node."""
+        effects: list[Effect] = []
+        of_stream, _ = self._namespaces.handle(now, happened)
+        effects += of_stream
+        of_stream, budgets = self._budgets.handle(now, happened)
+        effects += of_stream
+        if budgets:
+            self._parsed_budgets = None
+        of_stream, nodes = self._nodes.handle(now, happened)
+        effects += of_stream
+        of_stream, pods = self._pods.handle(now, happened)
+        effects += of_stream
+        for node_change in nodes:
+            effects += self._guarded(now, node_change, self._on_node)
+        for pod_change in pods:
+            effects += self._guarded(now, pod_change, self._on_pod)
+        return effects
+
+    def _guarded(self, now: Instant, change: Any, handler: Any) -> list[Effect]:
+        """An object whose quantities make no sense is passed over: it must not stop the scheduler."""
+        try:
+            handler(now, change)
+        except QuantityError as why:
+            return [Note("sch.malformed", {"object": change.key, "why": str(why)})]
+        return [Step("S1"), *self._queue.drain()]
+
+    # ---- nodes
+
+    def _on_node(self, now: Instant, change: Change[Node]) -> None:
+        old, new = change.old, change.new
+        if new is None:
+            self._cache.remove_node(change.key)
+            self._move(now, NODE_DELETE, old, None)
+            return
+        self._cache.set_node(new)
+        if old is None:
+            self._move(now, NODE_ADD, None, new)
+            return
+        for event in node_events(old, new):
+            self._move(now, event, old, new)
+
+    # ---- pods
+
+    def _on_pod(self, now: Instant, change: Change[Pod]) -> None:
+        """A pod that has ended is none any more (SC-38); one that bears another uid is another pod."""
+        old = change.old if change.old is not None and not change.old.is_terminal else None
+        new = change.new if change.new is not None and not change.new.is_terminal else None
+        if old is not None and (new is None or new.uid != old.uid):
+            self._pod_gone(now, old)
+            old = None
+        if new is None:
+            return
+        if new.spec.node_name:
+            self._assigned(now, old, new)
+        elif new.spec.scheduler_name in self._names:
+            self._unassigned(now, old, new)
+
+    def _assigned(self, now: Instant, old: Pod | None, new: Pod) -> None:
+        """Cache first, queue second (SC-19)."""
+        was_assigned = old is not None and bool(old.spec.node_name)
+        before = self._cache.pod(new.uid)
+        info = self._cache.set_pod(new)
+        if not was_assigned:
+            self._nominator.remove(new.uid)
+            self._queue.remove(new.uid, "assigned")
+        if self._is_queued_resize(new):
+            self._queue.add(now, info)
+        elif was_assigned:
+            self._queue.remove(new.uid, "no longer deferred")
+            self._remembered.pop(new.uid, None)
+        if not was_assigned or before is None:
+            self._move(now, ASSIGNED_POD_ADD, None, info)
+            return
+        for event in pod_events(ASSIGNED_POD, before, info):
+            self._move(now, event, before, info)
+
+    def _is_queued_resize(self, pod: Pod) -> bool:
+        """Does a deferred resize belong into the queue (SC-18, SC-21, SC-94; profiles row 3)?"""
+        if not self._profile.resize_preemption or pod.spec.scheduler_name not in self._names or not is_deferred(pod):
+            return False
+        return not (self._profile.policy_by_condition and is_preemption_disabled(pod))
+
+    def _unassigned(self, now: Instant, old: Pod | None, new: Pod) -> None:
+        if self._cache.is_assumed(new.uid):
+            return
+        info = PodInfo(new)
+        promised = self._nominator.node_of(new.uid)
+        self._nominator.seen(info, old)
+        if old is None:
+            self._queue.add(now, info)
+        else:
+            self._queue.update(now, info)
+        if promised and self._nominator.node_of(new.uid) != promised:
+            self._move(now, ASSIGNED_POD_DELETE, info.at(promised), None)
+
+    def _pod_gone(self, now: Instant, old: Pod) -> None:
+        self._queue.remove(old.uid, "deleted")
+        self._remembered.pop(old.uid, None)
+        promised = self._nominator.node_of(old.uid)
+        self._nominator.remove(old.uid)
+        counted = self._cache.remove_pod(old.uid)
+        if counted is not None:
+            self._move(now, ASSIGNED_POD_DELETE, counted, None)
+        elif promised:
+            # Others respected its promise as if it had been there.
+            self._move(now, ASSIGNED_POD_DELETE, PodInfo(old).at(promised), None)
+
+    def _move(self, now: Instant, event: ClusterEvent, old: object, new: object) -> None:
+        self._metrics.handled(event.label)
+        self._queue.move(now, event, old, new)
+
+    # ---- attempts
+
+    def _synced(self) -> bool:
+        return all(reflector.synced for reflector in (self._namespaces, self._budgets, self._nodes, self._pods))
+
+    def _run(self, now: Instant) -> list[Effect]:
+        effects: list[Effect] = []
+        if not self._synced():
+            return effects
+        for _ in range(CYCLES_PER_STEP):
+            if not self._queue.has_ready():
+                break
+            entry = self._queue.pop(now)
+            effects += self._queue.drain()
+            effects += self._try(now, entry)
+            effects += self._queue.drain()
+        return effects
+
+    def _world(self, now: Instant) -> World:
+        if self._parsed_budgets is None:
+            self._parsed_budgets = [budget_of(view) for view in self._budgets.store.values()]
+        return World(
+            self._snapshot,
+            self._nominator,
+            self._parsed_budgets,
+            now,
+            strict_budgets=self._profile.pdb_policy == "strict",
+            tracking=self._profile.nomination_tracking,
+            remembered=self._remembered,
+        )
+
+    def _try(self, now: Instant, entry: QueuedPod) -> list[Effect]:
+        info = entry.info
+        if info.pod.is_terminating:
+            self._queue.done(info.uid)
+            text = f"skip schedule deleting pod: {info.key}"
+            return list(self._recorder.tell(now, info.pod, "Warning", "FailedScheduling", "Scheduling", text))
+        if self._cache.is_assumed(info.uid):
+            self._queue.done(info.uid)
+            return []
+        self._snapshot.refresh(self._cache)
+        decision = self._cycle.attempt(info, self._world(now))
+        self._metrics.algorithm()
+        self._metrics.extension_point("Filter", "Success" if isinstance(decision, Placed | Parked) else "Unschedulable")
+        effects: list[Effect] = [Step("S4")]
+        match decision:
+            case Placed(node):
+                return effects + self._bind(now, entry, node)
+            case Parked(status):
+                self._metrics.attempt("unschedulable")
+                self._metrics.permit_refused()
+                self._queue.park(now, entry, [status.plugin])
+                return effects
+            case Unschedulable():
+                return effects + self._unschedulable(now, entry, decision)
+            case NoNodes(message):
+                self._metrics.attempt("unschedulable")
+                return effects + self._failed(now, entry, (), "Unschedulable", message, "")
+            case Failed(message):
+                self._metrics.attempt("error")
+                return effects + self._failed(now, entry, (), "SchedulerError", message, None)
+            case _:
+                assert_never(decision)
+
+    def _unschedulable(self, now: Instant, entry: QueuedPod, decision: Unschedulable) -> list[Effect]:
+        self._metrics.attempt("unschedulable")
+        self._metrics.preemption()
+        rejected_by = decision.diagnosis.rejected_by
+        effects: list[Effect] = []
+        nomination: str | None
+        if isinstance(decision.preemption, Plan):
+            nomination = decision.preemption.candidate.node
+            effects += self._preempt(now, entry.info, decision.preemption)
+        else:
+            nomination = "" if decision.preemption.clears_nomination else None
+        return effects + self._failed(now, entry, rejected_by, "Unschedulable", decision.message, nomination)
+
+    def _preempt(self, now: Instant, info: PodInfo, plan: Plan) -> list[Effect]:
+        victims, node = plan.candidate.victims, plan.candidate.node
+        is_resize = bool(info.pod.spec.node_name)
+        facts = {
+            "pod": info.key,
+            "uid": info.uid,
+            "generation": info.pod.metadata.generation,
+            "node": node,
+            "resize": is_resize,
+            "victims": [victim.uid for victim in victims],
+            "victimPods": [victim.key for victim in victims],
+            "violations": plan.candidate.violations,
+            "oracle_inputs": plan.inputs,
+        }
+        effects: list[Effect] = [Note("sch.plan", facts), Step("S5")]
+        living = [victim.key for victim in victims if not victim.pod.is_terminating]
+        if living:
+            self._metrics.preempting(len(victims), is_resize)
+            if is_resize:
+                said = "Preempting pods for in-place resize"
+                effects.append(Note("sch.preempt", {"message": said, "pod": info.key, "node": node, "preemptedPods": living}))
+                self._remembered[info.uid] = frozenset(victim.uid for victim in victims)
+        lower = [other for other in self._nominator.on(node) if other.priority < info.priority]
+        told, ended = self._actuator.begin(now, info, node, victims, lower)
+        return effects + told + self._on_ended(now, ended)
+
+    def _failed(
+        self, now: Instant, entry: QueuedPod, rejected_by: Sequence[str], reason: str, message: str, nomination: str | None
+    ) -> list[Effect]:
+        """The attempt led to nothing: back into the queue, and tell the user, except about resizes (SC-98, SC-99)."""
+        info = entry.info
+        live = self._pods.store.get(info.key)
+        if live is None or live.uid != info.uid or (live.spec.node_name and not is_deferred(live)):
+            self._queue.done(info.uid)
+            return []
+        if live.spec.node_name:
+            self._queue.park(now, entry, rejected_by)
+            wanted = nomination if self._profile.nomination_tracking == "nominatedNodeName" else None
+            request = status_patch(live, None, wanted)
+            return self._calls.api(now, request) if request is not None else []
+        if nomination is not None:
+            self._nominator.nominate(info, nomination)
+        self._queue.park(now, entry, rejected_by)
+        effects = list(self._recorder.tell(now, live, "Warning", "FailedScheduling", "Scheduling", message))
+        request = status_patch(live, not_scheduled(now, live, reason, message), nomination)
+        if request is not None:
+            effects += self._calls.api(now, request)
+        return effects
+
+    # ---- binding
+
+    def _bind(self, now: Instant, entry: QueuedPod, node: str) -> list[Effect]:
+        info = entry.info.at(node)
+        self._cache.assume(info, node)
+        self._nominator.remove(info.uid)
+        return self._binder.begin(now, entry, info, node)
+
+    def _on_bound(self, now: Instant, outcomes: Sequence[Outcome]) -> list[Effect]:
+        effects: list[Effect] = []
+        for outcome in outcomes:
+            binding = outcome.binding
+            entry, info = binding.entry, binding.info
+            match outcome:
+                case Bound():
+                    self._queue.done(info.uid)
+                    self._metrics.attempt("scheduled", (now - binding.started) / NANOSECONDS)
+                    waited = (now - (entry.first_tried or now)) / NANOSECONDS
+                    self._metrics.scheduled(entry.attempts, waited, entry.flushed)
+                    text = f"Successfully assigned {info.key} to {binding.node}"
+                    effects += self._recorder.tell(now, entry.info.pod, "Normal", "Scheduled", "Binding", text)
+                case Unconfirmed():
+                    self._queue.done(info.uid)
+                    self._cache.expect_by(info.uid, Instant(now + round(CONFIRM_SECONDS * NANOSECONDS)))
+                case NotBound(_, message, gone):
+                    self._metrics.attempt("error", (now - binding.started) / NANOSECONDS)
+                    if self._cache.forget(info.uid):
+                        self._move(now, ASSIGNED_POD_DELETE, info, None)
+                    if gone:
+                        self._queue.done(info.uid)
+                    else:
+                        text = f'binding rejected: running Bind plugin "DefaultBinder": {message}'
+                        effects += self._failed(now, entry, (), "SchedulerError", text, None)
+                case _:
+                    assert_never(outcome)
+        return effects
+
+    # ---- calls and time
+
+    def _on_finished(self, now: Instant, finished: Finished) -> list[Effect]:
+        match finished.context:
+            case BindCall() as call:
+                effects, outcomes = self._binder.on_reply(now, call, finished)
+                return effects + self._on_bound(now, outcomes)
+            case VictimCall() as call:
+                effects, ended = self._actuator.on_reply(now, call, finished)
+                return effects + self._on_ended(now, ended)
+            case _:
+                return []
+
+    def _on_ended(self, now: Instant, ended: Sequence[Ended]) -> list[Effect]:
+        """A round of preemption is over: the preemptor's gate opens; after an error it is tried at once (SC-119)."""
+        for each in ended:
+            self._metrics.preempted(each.ok, (now - each.started) / NANOSECONDS)
+            if each.ok:
+                self._queue.reopen(now, each.preemptor.uid)
+            else:
+                self._queue.activate(now, each.preemptor.uid)
+        return []
+
+    def _look(self, now: Instant) -> list[Effect]:
+        effects, outcomes = self._binder.on_time(now)
+        effects += self._on_bound(now, outcomes)
+        told, ended = self._actuator.on_time(now)
+        effects += told
+        effects += self._on_ended(now, ended)
+        for info in self._cache.expired(now):
+            effects.append(Note("sch.expire", {"pod": info.key, "uid": info.uid}))
+            self._move(now, ASSIGNED_POD_DELETE, info, None)
+            live = self._pods.store.get(info.key)
+            if live is not None and live.uid == info.uid and not live.spec.node_name:
+                self._queue.add(now, PodInfo(live))
+        return effects
+
+    def _timers(self, now: Instant) -> list[Effect]:
+        looks = [moment for moment in (self._binder.due(), self._actuator.due(), self._cache.expiry()) if moment is not None]
+        wanted = {
+            GO: now if self._synced() and self._queue.has_ready() else None,
+            FLUSH: self._queue.due(now),
+            LOOK: min(looks, default=None),
+        }
+        effects: list[Effect] = []
+        for name, at in wanted.items():
+            if self._armed.get(name) != at:
+                self._armed[name] = at
+                effects.append(SetTimer(name, at))
+        return effects
+
+    # ---- being asked
+
+    def _answer(self, call: Call) -> Reply:
+        if call.method != "proxy":
+            return Reply(call.id, Code.UNIMPLEMENTED, message=f"unknown method {call.method!r}")
+        try:
+            wanted = decode_value(call.body, _ProxyRequest)
+        except MalformedError as why:
+            return Reply(call.id, Code.INVALID_ARGUMENT, message=str(why))
+        status, body = 200, b"ok"
+        match wanted.path.strip("/"):
+            case "metrics":
+                body = self._exposition()
+            case "healthz" | "livez":
+                pass
+            case "readyz":
+                status, body = (200, b"ok") if self._synced() else (500, b"informer-sync failed")
+            case _:
+                status, body = 404, b"404 page not found\n"
+        answer = {"status": status, "contentType": "text/plain; version=0.0.4", "body": body}
+        return Reply(call.id, body=encode_value(answer))
+
+    def _exposition(self) -> bytes:
+        sizes = {"nodes": len(self._cache.node_names), "pods": len(self._cache), "assumed_pods": self._cache.assumed_count}
+        running = {"binding": len(self._binder), "preemption": len(self._actuator)}
+        queue = self._queue
+        return self._metrics.expose(queue.counts(), queue.rejections(), sizes, queue.events_in_flight, running)
+
+
+def _strategy(config: Mapping[str, Any] | None) -> ScoringStrategy | None:
+    """NodeResourcesFitArgs.scoringStrategy: ``{type, resources: [{name, weight}], requestedToCapacityRatio: {shape}}``."""
+    if config is None:
+        return None
+    weights = {each["name"]: int(each.get("weight", 1)) for each in config.get("resources", [{"name": "cpu"}, {"name": "memory"}])}
+    shape = config.get("requestedToCapacityRatio", {}).get("shape", [])
+    points = tuple((int(each["utilization"]), int(each["score"])) for each in shape)
+    return ScoringStrategy(config.get("type", "LeastAllocated"), weights, points)
+
+
+def build(config: Mapping[str, Any], rng: random.Random) -> Machine:
+    """The scheduler.
+
+    ``config``: ``profile`` (``Profile.as_config()``; its policies are ours, too), ``epoch``, ``name``; optional ``schedulerNames``
+    (whose pods are ours; default ``["default-scheduler"]``), ``percentageOfNodesToScore`` (0: by the size of the cluster) and
+    ``scoringStrategy`` (as in NodeResourcesFitArgs).
+    """
+    return Scheduler(config, rng)

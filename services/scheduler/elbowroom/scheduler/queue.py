@@ -1,0 +1,373 @@
+"""Which pod is tried next, and what wakes those that did not fit (SC-1 to SC-35).
+
+Pods ready to be tried are in the *active* heap; those that failed a moment ago wait in one of two *back-off* heaps; those that
+nothing would help are *unschedulable* until an event that a plugin which rejected them waits for. A deferred resize is queued
+like any pod; nothing here treats it differently.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from elbowroom.machine import Effect, Instant, Note, Step, seconds
+from elbowroom.scheduler.clusterevents import (
+    FORCE_ACTIVATE,
+    TARGET_POD,
+    UNSCHEDULABLE_TIMEOUT,
+    Action,
+    ClusterEvent,
+    pod_events,
+)
+from elbowroom.scheduler.framework import Interest, Plugin, Status
+from elbowroom.scheduler.heap import KeyedHeap
+from elbowroom.scheduler.podinfo import PodInfo
+
+INITIAL_BACKOFF_SECONDS = 1
+MAX_BACKOFF_SECONDS = 10
+WINDOW = seconds(1)
+"""Back-off ends are truncated to whole seconds, so that pods of one second are ordered by priority (SC-4)."""
+UNSCHEDULABLE_MAX = seconds(5 * 60)
+FLUSH_UNSCHEDULABLE = seconds(30)
+
+ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, IN_FLIGHT = "active", "backoff", "unschedulable", "gated", "inflight"
+POD_ADD = "UnscheduledPodAdd"
+ATTEMPT_FAILED = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+
+
+class QueuedPod:
+    """A pod in the queue, with what became of it so far."""
+
+    __slots__ = (
+        "attempts",
+        "consecutive_errors",
+        "first_tried",
+        "flushed",
+        "gated_by",
+        "info",
+        "number",
+        "rejected_by",
+        "timestamp",
+        "unschedulable_count",
+    )
+
+    def __init__(self, info: PodInfo, now: Instant, number: int) -> None:
+        self.info = info
+        self.timestamp = now
+        self.number = number
+        self.attempts = 0
+        self.unschedulable_count = 0
+        self.consecutive_errors = 0
+        self.first_tried: Instant | None = None
+        self.rejected_by: tuple[str, ...] = ()
+        """The plugins whose events can wake it; none: any event."""
+        self.gated_by = ""
+        self.flushed = False
+        """Did only the clock bring it back?"""
+
+    @property
+    def uid(self) -> str:
+        return self.info.uid
+
+    def backoff(self) -> int:
+        """How long it waits after its last failure (SC-3)."""
+        count = self.consecutive_errors or self.unschedulable_count
+        if count == 0:
+            return 0
+        return seconds(min(MAX_BACKOFF_SECONDS, INITIAL_BACKOFF_SECONDS * 2 ** min(count - 1, 16)))
+
+
+Counted = Callable[[str, str], None]
+"""Told of each pod that comes into a queue: the queue's name and the event's label."""
+
+
+class SchedulingQueue:
+    """The three stores and the table of pods in flight. ``drain`` hands out the notes of what happened."""
+
+    def __init__(self, plugins: Sequence[Plugin], *, pops_from_backoff: bool = True, counted: Counted | None = None) -> None:
+        self._pre_enqueue = [plugin for plugin in plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue]
+        self._interests: dict[tuple[str, Action], dict[str, Interest]] = {}
+        for plugin in plugins:
+            for interest in plugin.interests():
+                self._interests.setdefault((interest.resource, interest.action), {})[plugin.name] = interest
+        self._pops_from_backoff = pops_from_backoff
+        self._counted = counted or (lambda queue, label: None)
+        self._active: KeyedHeap[QueuedPod] = KeyedHeap()
+        self._backoff: KeyedHeap[QueuedPod] = KeyedHeap()
+        self._error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
+        self._unschedulable: dict[str, QueuedPod] = {}
+        self._by_plugin: dict[str, dict[str, None]] = {}
+        """Unschedulable pods by each plugin that rejected or gated them; under the empty name those that any event wakes."""
+        self._in_flight: dict[str, tuple[QueuedPod, int]] = {}
+        self._events: deque[tuple[ClusterEvent, object, object]] = deque()
+        self._events_before = 0
+        """How many in-flight events have been dropped from the front."""
+        self._numbers = 0
+        self._last_flush: Instant | None = None
+        self._effects: list[Effect] = []
+
+    # ---- looking
+
+    def where(self, uid: str) -> str:
+        """The store that the pod is in: active, backoff, unschedulable, inflight; empty if in none."""
+        if uid in self._active:
+            return ACTIVE
+        if uid in self._backoff or uid in self._error_backoff:
+            return BACKOFF
+        if uid in self._unschedulable:
+            return UNSCHEDULABLE
+        return IN_FLIGHT if uid in self._in_flight else ""
+
+    def counts(self) -> dict[str, int]:
+        """``pending_pods`` by queue (SC-147)."""
+        gated = sum(1 for entry in self._unschedulable.values() if entry.gated_by)
+        return {
+            ACTIVE: len(self._active),
+            BACKOFF: len(self._backoff) + len(self._error_backoff),
+            UNSCHEDULABLE: len(self._unschedulable) - gated,
+            GATED: gated,
+        }
+
+    def rejections(self) -> dict[str, int]:
+        """``unschedulable_pods``: how many pods each plugin holds back."""
+        return {name: len(pods) for name, pods in self._by_plugin.items() if name}
+
+    @property
+    def events_in_flight(self) -> int:
+        return len(self._events)
+
+    def has_ready(self) -> bool:
+        """Would ``pop`` give a pod?"""
+        return bool(self._active) or (self._pops_from_backoff and bool(self._backoff))
+
+    def due(self, now: Instant) -> Instant | None:
+        """When ``flush`` has something to do next."""
+        moments = []
+        if self._error_backoff or self._backoff:
+            moments.append(Instant((now // WINDOW + 1) * WINDOW))
+        if self._unschedulable:
+            moments.append(Instant((self._last_flush or now) + FLUSH_UNSCHEDULABLE))
+        return max(Instant(now + 1), min(moments)) if moments else None
+
+    def drain(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    # ---- coming, changing, going
+
+    def add(self, now: Instant, info: PodInfo, label: str = POD_ADD) -> None:
+        """A pod to be tried; if it is queued already it is only brought up to date."""
+        if self.where(info.uid):
+            self.update(now, info)
+            return
+        self._numbers += 1
+        entry = QueuedPod(info, now, self._numbers)
+        self._into_active(now, entry, label)
+        self._note("sch.enqueue", entry, self.where(entry.uid), label)
+        self._effects.append(Step("S2"))
+
+    def update(self, now: Instant, info: PodInfo) -> None:
+        """A new revision of the pod (SC-14). It wakes the pod only if a plugin that rejected it waits for such a change."""
+        uid = info.uid
+        entry = self._active.get(uid) or self._backoff.get(uid) or self._error_backoff.get(uid)
+        if entry is not None:
+            entry.info = info
+            return
+        parked = self._unschedulable.get(uid)
+        if parked is not None:
+            old, parked.info = parked.info, info
+            for event in pod_events(TARGET_POD, old, info):
+                if self._wakes(parked, event, old, info):
+                    self._requeue(now, parked, event.label)
+                    return
+            return
+        flying = self._in_flight.get(uid)
+        if flying is None:
+            self.add(now, info)
+            return
+        old = flying[0].info
+        flying[0].info = info
+        for event in pod_events(TARGET_POD, old, info):
+            self._events.append((event, old, info))
+
+    def remove(self, uid: str, cause: str) -> None:
+        """The pod leaves: from whichever store it is in; one in flight will not come back (SC-23, SC-24)."""
+        entry = self._active.remove(uid) or self._backoff.remove(uid) or self._error_backoff.remove(uid)
+        if entry is None and uid in self._unschedulable:
+            entry = self._unpark(uid)
+        if entry is None and uid in self._in_flight:
+            entry = self._in_flight[uid][0]
+            self.done(uid)
+        if entry is not None:
+            self._note("sch.dequeue", entry, "", cause)
+
+    # ---- trying
+
+    def pop(self, now: Instant) -> QueuedPod:
+        """The pod to try now. It is in flight until ``done`` or ``park``."""
+        if self._active:
+            entry = self._active.pop()
+        else:
+            entry = self._backoff.pop()
+            self._counted(ACTIVE, POP_FROM_BACKOFF)
+        entry.attempts += 1
+        if entry.first_tried is None:
+            entry.first_tried = now
+        entry.rejected_by = ()
+        self._in_flight[entry.uid] = (entry, self._events_before + len(self._events))
+        self._note("sch.pop", entry, IN_FLIGHT, "")
+        self._effects.append(Step("S3"))
+        return entry
+
+    def done(self, uid: str) -> None:
+        """The attempt is over and the pod needs no other."""
+        if self._in_flight.pop(uid, None) is None:
+            return
+        oldest = next(iter(self._in_flight.values()), None)
+        floor = oldest[1] if oldest is not None else self._events_before + len(self._events)
+        while self._events_before < floor:
+            self._events.popleft()
+            self._events_before += 1
+
+    def park(self, now: Instant, entry: QueuedPod, rejected_by: Iterable[str]) -> None:
+        """The attempt failed. ``rejected_by``: the plugins that said no; none means an error, which is tried again by the clock."""
+        flying = self._in_flight.get(entry.uid)
+        if flying is None or flying[0] is not entry:
+            return  # it left while it was being tried
+        entry.rejected_by = tuple(dict.fromkeys(rejected_by))
+        entry.timestamp = now
+        if entry.rejected_by:
+            entry.unschedulable_count += 1
+            entry.consecutive_errors = 0
+        else:
+            entry.consecutive_errors += 1
+        missed = list(itertools.islice(self._events, flying[1] - self._events_before, None))
+        self.done(entry.uid)
+        if not entry.rejected_by:
+            self._into_backoff(entry, ATTEMPT_FAILED, error=True)
+        else:
+            self._into_unschedulable(entry, ATTEMPT_FAILED)
+        self._note("sch.park", entry, self.where(entry.uid), ",".join(entry.rejected_by) or "error")
+        self._effects.append(Step("S9"))
+        if entry.rejected_by and any(self._wakes(entry, event, old, new) for event, old, new in missed):
+            self._requeue(now, entry, ATTEMPT_FAILED)
+
+    # ---- waking
+
+    def move(self, now: Instant, event: ClusterEvent, old: object = None, new: object = None) -> None:
+        """Something happened in the cluster: wake those whom it may help (SC-11)."""
+        interested = self._interests.get((event.resource, event.action), {})
+        candidates: dict[str, None] = dict(self._by_plugin.get("", {}))
+        for name in interested:
+            candidates.update(self._by_plugin.get(name, {}))
+        for uid in candidates:
+            entry = self._unschedulable[uid]
+            if self._wakes(entry, event, old, new):
+                self._requeue(now, entry, event.label)
+        if self._in_flight:
+            self._events.append((event, old, new))
+
+    def activate(self, now: Instant, uid: str) -> None:
+        """Try the pod at once, whatever it waits for."""
+        entry = self._backoff.remove(uid) or self._error_backoff.remove(uid)
+        if entry is None and uid in self._unschedulable:
+            entry = self._unpark(uid)
+        if entry is not None:
+            self._into_active(now, entry, FORCE_ACTIVATE.label)
+            self._note("sch.wake", entry, self.where(uid), FORCE_ACTIVATE.label)
+            self._effects.append(Step("S10"))
+        elif uid in self._in_flight:
+            self._events.append((FORCE_ACTIVATE, None, None))
+
+    def reopen(self, now: Instant, uid: str) -> None:
+        """A gate of the pod opened: if an event knocked in vain meanwhile, let the pod in."""
+        entry = self._unschedulable.get(uid)
+        if entry is not None and entry.gated_by:
+            self._requeue(now, entry, FORCE_ACTIVATE.label)
+
+    def flush(self, now: Instant) -> None:
+        """Back-offs that ended become active; who has waited five minutes in vain is tried anyway (SC-6)."""
+        for heap in (self._backoff, self._error_backoff):
+            while (rank := heap.first_rank()) is not None and rank[0] < now // WINDOW:
+                entry = heap.pop()
+                self._into_active(now, entry, BACKOFF_COMPLETE)
+        if self._last_flush is None:
+            self._last_flush = now
+        if now - self._last_flush < FLUSH_UNSCHEDULABLE:
+            return
+        self._last_flush = now
+        for entry in list(self._unschedulable.values()):
+            if now - entry.timestamp > UNSCHEDULABLE_MAX and not entry.gated_by:
+                entry.flushed = True
+                self._requeue(now, entry, UNSCHEDULABLE_TIMEOUT.label)
+
+    # ---- inside
+
+    def _wakes(self, entry: QueuedPod, event: ClusterEvent, old: object, new: object) -> bool:
+        if event.action is Action.WILDCARD or (not entry.rejected_by and not entry.gated_by):
+            return True
+        interested = self._interests.get((event.resource, event.action), {})
+        for name in (entry.gated_by,) if entry.gated_by else entry.rejected_by:
+            interest = interested.get(name)
+            if interest is not None and (interest.hint is None or interest.hint(entry.info, old, new)):
+                return True
+        return False
+
+    def _requeue(self, now: Instant, entry: QueuedPod, label: str) -> None:
+        """Out of the unschedulable ones: after the rest of its back-off, or at once."""
+        if entry.uid in self._unschedulable:
+            self._unpark(entry.uid)
+        if self._is_backing_off(entry, now) and (not self._pops_from_backoff or self._gate(entry) is None):
+            self._into_backoff(entry, label, error=False)
+        else:
+            self._into_active(now, entry, label)
+        if not entry.gated_by:
+            self._note("sch.wake", entry, self.where(entry.uid), label)
+            self._effects.append(Step("S10"))
+
+    def _gate(self, entry: QueuedPod) -> Status | None:
+        for plugin in self._pre_enqueue:
+            status = plugin.pre_enqueue(entry.info)
+            if status is not None:
+                return status
+        return None
+
+    def _into_active(self, now: Instant, entry: QueuedPod, label: str) -> None:
+        status = self._gate(entry)
+        if status is not None:
+            entry.gated_by = status.plugin
+            self._into_unschedulable(entry, label)
+            return
+        entry.gated_by = ""
+        self._active.push(entry.uid, (-entry.info.priority, entry.timestamp, entry.number), entry)
+        self._counted(ACTIVE, label)
+
+    def _into_backoff(self, entry: QueuedPod, label: str, error: bool) -> None:
+        entry.gated_by = ""
+        rank = (self._backoff_ends(entry) // WINDOW, -entry.info.priority, entry.timestamp, entry.number)
+        (self._error_backoff if error else self._backoff).push(entry.uid, rank, entry)
+        self._counted(BACKOFF, label)
+
+    def _into_unschedulable(self, entry: QueuedPod, label: str) -> None:
+        self._unschedulable[entry.uid] = entry
+        for name in (entry.gated_by,) if entry.gated_by else entry.rejected_by or ("",):
+            self._by_plugin.setdefault(name, {})[entry.uid] = None
+        self._counted(GATED if entry.gated_by else UNSCHEDULABLE, label)
+
+    def _unpark(self, uid: str) -> QueuedPod:
+        entry = self._unschedulable.pop(uid)
+        for pods in self._by_plugin.values():
+            pods.pop(uid, None)
+        return entry
+
+    @staticmethod
+    def _backoff_ends(entry: QueuedPod) -> int:
+        return entry.timestamp + entry.backoff()
+
+    def _is_backing_off(self, entry: QueuedPod, now: Instant) -> bool:
+        return entry.backoff() > 0 and self._backoff_ends(entry) // WINDOW >= now // WINDOW
+
+    def _note(self, name: str, entry: QueuedPod, queue: str, cause: str) -> None:
+        fields = {"pod": entry.info.key, "uid": entry.uid, "queue": queue, "cause": cause}
+        self._effects.append(Note(name, fields))
