@@ -6,6 +6,8 @@ canonicalised them; ``elbowroom.api.quantity`` reads them. Absent lists and maps
 from empty (``resources`` of a container status, RC-12), the view has ``None``.
 """
 
+from typing import Any
+
 import msgspec
 
 ResourceList = dict[str, str]
@@ -24,6 +26,7 @@ class OwnerReference(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     name: str = ""
     uid: str = ""
     controller: bool = False
+    block_owner_deletion: bool = False
 
 
 class ObjectMeta(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -172,7 +175,7 @@ class Container(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     resources: ResourceRequirements = ResourceRequirements()
     resize_policy: list[ResizePolicy] = []
     restart_policy: str | None = None
-    startup_probe: msgspec.Raw | None = None
+    startup_probe: dict[str, Any] | None = None
 
     @property
     def is_sidecar(self) -> bool:

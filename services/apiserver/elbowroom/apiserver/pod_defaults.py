@@ -39,6 +39,16 @@ def default_pod(pod: Document) -> None:
                 if not port.get("hostPort"):
                     port["hostPort"] = port.get("containerPort", 0)
     default_pod_spec(spec)
+    _pair_addresses(pod.get("status") or {})
+
+
+def _pair_addresses(status: Document) -> None:
+    """``podIP`` is the first of ``podIPs``; where they differ, the old field counts."""
+    address, addresses = status.get("podIP"), status.get("podIPs") or []
+    if address and (not addresses or addresses[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif addresses and not address:
+        status["podIP"] = addresses[0].get("ip", "")
 
 
 def _default_pod_level(pod: Document) -> None:

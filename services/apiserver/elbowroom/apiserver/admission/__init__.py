@@ -11,6 +11,7 @@ from elbowroom.apiserver.admission.nodes import TaintNodesByCondition
 from elbowroom.apiserver.admission.priorities import Priority
 from elbowroom.apiserver.admission.quota import QuotaPlugin
 from elbowroom.apiserver.admission.resizing import NodeDeclaredFeatureValidator, PodResizeValidator
+from elbowroom.apiserver.admission.runtimes import RuntimeClass
 from elbowroom.apiserver.admission.tolerations import DefaultTolerationSeconds
 from elbowroom.apiserver.admission_base import Plugin
 
@@ -25,6 +26,7 @@ def chain(profile: Profile) -> tuple[Plugin, ...]:
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),
+        RuntimeClass(),
         NodeDeclaredFeatureValidator(),
         PodResizeValidator(),
         QuotaPlugin(),

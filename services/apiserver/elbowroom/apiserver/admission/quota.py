@@ -28,7 +28,7 @@ class QuotaPlugin(Plugin):
     name = "ResourceQuota"
 
     def __init__(self) -> None:
-        self._views: dict[str, tuple[str, Pod]] = {}
+        self._views: dict[str, dict[str, tuple[str, Pod]]] = {}
 
     def validate(self, context: Context, attributes: Attributes) -> Refusal | None:
         if not attributes.namespace or attributes.new is None or attributes.resource in _NOT_COUNTED:
@@ -100,12 +100,12 @@ class QuotaPlugin(Plugin):
 
     def _stored(self, context: Context, attributes: Attributes, quota: ResourceQuota) -> Amounts:
         """What the stored pods are charged by now. Views are kept by revision, so a pod is parsed once, not once a write."""
-        views: dict[str, tuple[str, Pod]] = {}
+        known, views = self._views.get(attributes.namespace, {}), dict[str, tuple[str, Pod]]()
         for document in context.reader.list("pods", attributes.namespace):
             uid, revision = document["metadata"]["uid"], document["metadata"]["resourceVersion"]
-            known = self._views.get(uid)
-            views[uid] = known if known is not None and known[0] == revision else (revision, pod_view(document))
-        self._views = views
+            held = known.get(uid)
+            views[uid] = held if held is not None and held[0] == revision else (revision, pod_view(document))
+        self._views[attributes.namespace] = views
         charged = [pod for _, pod in views.values() if quotas.selects(quota, pod)]
         return quotas.total(quotas.usage(pod, context.now) for pod in charged)
 
