@@ -5,8 +5,9 @@ What a machine is told to do is in its environment's place, its config: ``fail``
 """
 
 import random
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -147,27 +148,33 @@ class Facts:
     async def stop(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
 class TinyTopology(Topology):
     """The real places and addresses, with tiny machines in them. ``fail`` names those that cannot begin, and why."""
 
-    fail: Mapping[str, str] = {}
+    fail: Mapping[str, str] = field(default_factory=dict)
 
     def _tiny(self, spec: MachineSpec, drivers: list[DriverSpec]) -> MachineSpec:
         factory = f"tiny:{'api_server' if spec.name == 'apiserver' else 'service'}"
         config = {"fail": self.fail.get(spec.name, "")}
         disk = spec.disk
         if disk.kind not in ("memory", "files"):
-            disk = msgspec.structs.replace(disk, kind="files", path=str(Path(disk.path)))
+            disk = msgspec.structs.replace(disk, kind="files")
         return msgspec.structs.replace(spec, factory=factory, config=config, drivers=drivers, disk=disk)
 
     def apiserver(self, facade: dict[str, Any]) -> MachineSpec:
-        return self._tiny(super().apiserver(facade), [DriverSpec("tiny:Facts", {"port": facade["port"]})])
+        return self._tiny(Topology.apiserver(self, facade), [DriverSpec("tiny:Facts", {"port": facade["port"]})])
 
     def service(self, name: str) -> MachineSpec:
-        return self._tiny(super().service(name), [])
+        return self._tiny(Topology.service(self, name), [])
 
     def runtime(self, node: str) -> MachineSpec:
-        return self._tiny(super().runtime(node), [])
+        return self._tiny(Topology.runtime(self, node), [])
 
     def kubelet(self, node: str) -> MachineSpec:
-        return self._tiny(super().kubelet(node), [])
+        return self._tiny(Topology.kubelet(self, node), [])
+
+
+def topology_that_fails(fail: Mapping[str, str]) -> Callable[..., Topology]:
+    """A tiny topology in which these machines cannot begin."""
+    return partial(TinyTopology, fail=fail)

@@ -166,22 +166,27 @@ def _be_daemon(wanted: Plan, reading: int, writing: int) -> None:
 
 def down(home: Home) -> str:
     """Stop the cluster, by force if it does not answer; says what was done."""
-    if not home.is_running():
-        lock = home.lock() if home.path.exists() else None
-        if lock is not None:
-            with lock:
-                if home.clean_up_after_death():
-                    return f"cluster {home.name}: its supervisor was dead; cleaned up what it left"
-        home.control()  # says that it is not running, and what is
     state = home.state()
-    try:
-        control.ask(Path(state.sockets) / "control.sock", {"do": "down"}, timeout=DOWN_SECONDS)
-    except UserError:
+    if home.is_running():
+        with suppress(UserError):
+            control.ask(Path(state.sockets) / "control.sock", {"do": "down"}, timeout=DOWN_SECONDS)
+            if _wait(lambda: not home.is_running(), DOWN_SECONDS):
+                return f"cluster {home.name} is down; its data stays in {home.path}"
         if home.is_running():
             return _force_down(home, state.pid)
-    if _wait(lambda: not home.is_running(), DOWN_SECONDS):
-        return f"cluster {home.name} is down; its data stays in {home.path}"
-    return _force_down(home, state.pid)
+    if _clean_up(home):
+        return f"cluster {home.name}: its supervisor was dead; cleaned up what it left"
+    home.control()  # says that it is not running, and what is
+    raise UserError(f"cluster {home.name!r} came up meanwhile; try again")
+
+
+def _clean_up(home: Home) -> bool:
+    """Remove what a dead supervisor left; False if there was nothing."""
+    lock = home.lock() if home.path.exists() else None
+    if lock is None:
+        return False
+    with lock:
+        return home.clean_up_after_death()
 
 
 def _force_down(home: Home, pid: int) -> str:
@@ -191,10 +196,7 @@ def _force_down(home: Home, pid: int) -> str:
             os.kill(pid, signal.SIGKILL)
     if not _wait(lambda: not home.is_running(), FORCED_SECONDS):
         raise UserError(f"cluster {home.name!r}: process {pid} cannot be ended; is it in an uninterruptible wait?")
-    lock = home.lock()
-    if lock is not None:
-        with lock:
-            home.clean_up_after_death()
+    _clean_up(home)
     return f"cluster {home.name}: its supervisor did not answer and was killed; its data stays in {home.path}"
 
 

@@ -215,7 +215,7 @@ class Supervisor:
         emulated = [node for name, node in self._nodes.items() if f"kubelet/{name}" in self._fleet.components]
         ready = sum(map(self._is_ready, emulated))
         self._tell({"event": "nodes", "ready": ready, "total": max(len(wanted), len(emulated))})
-        return wanted <= set(self._nodes) and ready == len(emulated)
+        return wanted <= set(self._nodes) and ready == len(emulated) and all(c.ready for c in self._fleet.components.values())
 
     # ------------------------------------------------------------ processes
 
