@@ -1,0 +1,1 @@
+"""What touches the world on the API server's behalf: its disks and its HTTP facade."""

@@ -1,0 +1,61 @@
+"""uvicorn's HTTP protocol with the patience of a server that strangers can reach.
+
+uvicorn bounds the idle time between requests; here a connection must also have sent its first byte, and a request its headers, in
+time, headers are bounded, and so is the number of connections.
+"""
+
+import asyncio
+from typing import Any
+
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+HEADER_SECONDS = 5.0
+FIRST_BYTE_SECONDS = 60.0
+HEADER_BYTES_MAX = 64 * 1024
+CONNECTIONS_MAX = 4096
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
+        super().__init__(config, server_state, app_state)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._header_bytes = 0
+        self._in_headers = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS_MAX:
+            transport.close()
+            return
+        self._give(FIRST_BYTE_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._give(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._in_headers or self.cycle is None:
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self._in_headers and self._header_bytes > HEADER_BYTES_MAX and not self.transport.is_closing():
+            self.send_400_response("The headers are too large.")
+
+    def on_message_begin(self) -> None:
+        self._in_headers, self._header_bytes = True, 0
+        self._give(HEADER_SECONDS)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._in_headers = False
+        self._give(None)
+        super().on_headers_complete()
+
+    def _give(self, seconds: float | None) -> None:
+        """Close the connection unless it moves on within ``seconds``; None: no hurry."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.timeout_keep_alive_handler)

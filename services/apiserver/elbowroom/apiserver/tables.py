@@ -1,0 +1,506 @@
+"""Objects as rows: what ``kubectl get`` prints.
+
+A server renders Tables because only it knows what matters of a kind; the cells here are upstream's, word for word, for the kinds
+that people look at, and name and age for all others.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from elbowroom.api.clock import parse_time
+from elbowroom.machine import Instant
+
+Document = Mapping[str, Any]
+Cells = list[Any]
+
+_NONE = "<none>"
+_UNKNOWN = "<unknown>"
+
+# ---------------------------------------------------------------- time
+
+
+def human_duration(nanoseconds: int) -> str:
+    """A span as upstream shortens it: ``119s``, ``2m``, ``9m59s``, ``3h12m``, ``2d3h``, ``5y``."""
+    seconds = nanoseconds // 1_000_000_000 if nanoseconds >= 0 else -(-nanoseconds // 1_000_000_000)
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 0:
+        return "0s"
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes = seconds // 60
+    if minutes < 10:
+        return _pair(minutes, "m", seconds % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    hours = minutes // 60
+    if hours < 8:
+        return _pair(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    days = hours // 24
+    if days < 8:
+        return _pair(days, "d", hours % 24, "h")
+    if days < 365 * 2:
+        return f"{days}d"
+    if days < 365 * 8:
+        return _pair(days // 365, "y", days % 365, "d")
+    return f"{days // 365}y"
+
+
+def _pair(large: int, unit: str, small: int, subunit: str) -> str:
+    return f"{large}{unit}{small}{subunit}" if small else f"{large}{unit}"
+
+
+def _instant(timestamp: Any) -> int | None:
+    if not isinstance(timestamp, str) or not timestamp:
+        return None
+    try:
+        return parse_time(timestamp)
+    except ValueError:
+        return None
+
+
+def _since(now: Instant, timestamp: Any) -> str:
+    at = _instant(timestamp)
+    return _UNKNOWN if at is None else human_duration(now - at)
+
+
+def _age(now: Instant, document: Document) -> str:
+    return _since(now, document.get("metadata", {}).get("creationTimestamp"))
+
+
+# ---------------------------------------------------------------- kinds
+
+
+def _name(document: Document) -> str:
+    name: str = document.get("metadata", {}).get("name", "")
+    return name
+
+
+def _part(document: Document, key: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = document.get(key) or {}
+    return found
+
+
+def _pod(now: Instant, pod: Document) -> Cells:
+    spec, status = _part(pod, "spec"), _part(pod, "status")
+    reason, restarts, last_restart, ready, total = _pod_summary(pod, spec, status)
+    shown = str(restarts)
+    if restarts and last_restart is not None:
+        shown = f"{restarts} ({human_duration(now - last_restart)} ago)"
+    ips = status.get("podIPs") or ()
+    gates = spec.get("readinessGates") or ()
+    passed = {c.get("type") for c in status.get("conditions") or () if c.get("status") == "True"}
+    return [
+        _name(pod),
+        f"{ready}/{total}",
+        reason,
+        shown,
+        _age(now, pod),
+        (ips[0].get("ip") if ips else status.get("podIP")) or _NONE,
+        spec.get("nodeName") or _NONE,
+        status.get("nominatedNodeName") or _NONE,
+        f"{sum(g.get('conditionType') in passed for g in gates)}/{len(gates)}" if gates else _NONE,
+    ]
+
+
+def _pod_summary(pod: Document, spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, int, int | None, int, int]:
+    """(STATUS, restarts, the last restart's instant, ready containers, containers)."""
+    conditions = status.get("conditions") or ()
+    phase = status.get("phase", "")
+    reason = status.get("reason") or phase
+    if any(c.get("type") == "PodScheduled" and c.get("reason") == "SchedulingGated" for c in conditions):
+        reason = "SchedulingGated"
+    inits = {c.get("name"): c for c in spec.get("initContainers") or ()}
+    sidecars = {name for name, c in inits.items() if c.get("restartPolicy") == "Always"}
+    total = len(spec.get("containers") or ()) + len(sidecars)
+    ready = restarts = sidecar_restarts = 0
+    last: int | None = None
+    sidecar_last: int | None = None
+    initializing = False
+    for index, container in enumerate(status.get("initContainerStatuses") or ()):
+        count = container.get("restartCount", 0)
+        restarts += count
+        last = _later(last, container)
+        is_sidecar = container.get("name") in sidecars
+        if is_sidecar:
+            sidecar_restarts += count
+            sidecar_last = _later(sidecar_last, container)
+        state = container.get("state") or {}
+        ended = state.get("terminated")
+        waiting = (state.get("waiting") or {}).get("reason", "")
+        if ended is not None and not ended.get("exitCode"):
+            continue
+        if is_sidecar and container.get("started"):
+            ready += bool(container.get("ready"))
+            continue
+        if ended is not None:
+            reason = f"Init:{_end(ended)}"
+        elif waiting and waiting != "PodInitializing":
+            reason = f"Init:{waiting}"
+        else:
+            reason = f"Init:{index}/{len(inits)}"
+        initializing = True
+        break
+    if not initializing or _is_true(conditions, "Initialized"):
+        restarts, last = sidecar_restarts, sidecar_last
+        running = False
+        for container in reversed(status.get("containerStatuses") or ()):
+            restarts += container.get("restartCount", 0)
+            last = _later(last, container)
+            state = container.get("state") or {}
+            ended = state.get("terminated")
+            waiting = (state.get("waiting") or {}).get("reason", "")
+            if waiting:
+                reason = waiting
+            elif ended is not None:
+                reason = _end(ended)
+            elif container.get("ready") and state.get("running") is not None:
+                running = True
+                ready += 1
+        if reason == "Completed" and running:
+            reason = "Running" if _is_true(conditions, "Ready") else "NotReady"
+    if pod.get("metadata", {}).get("deletionTimestamp"):
+        if status.get("reason") == "NodeLost":
+            reason = "Unknown"
+        elif phase not in ("Succeeded", "Failed"):
+            reason = "Terminating"
+    return reason, restarts, last, ready, total
+
+
+def _later(last: int | None, container: Mapping[str, Any]) -> int | None:
+    at = _instant(((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt"))
+    return last if at is None else at if last is None else max(last, at)
+
+
+def _end(ended: Mapping[str, Any]) -> str:
+    reason: str = ended.get("reason", "")
+    if reason:
+        return reason
+    return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
+
+
+def _is_true(conditions: Sequence[Mapping[str, Any]], kind: str) -> bool:
+    return any(c.get("type") == kind and c.get("status") == "True" for c in conditions)
+
+
+_ROLE = "node-role.kubernetes.io/"
+
+
+def _node(now: Instant, node: Document) -> Cells:
+    spec, status = _part(node, "spec"), _part(node, "status")
+    info = status.get("nodeInfo") or {}
+    ready = next((c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"), None)
+    states = ["Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"]
+    if spec.get("unschedulable"):
+        states.append("SchedulingDisabled")
+    labels = node.get("metadata", {}).get("labels") or {}
+    roles = {label[len(_ROLE) :] for label in labels if label.startswith(_ROLE)} - {""}
+    if labels.get("kubernetes.io/role"):
+        roles.add(labels["kubernetes.io/role"])
+    addresses = status.get("addresses") or ()
+    kernel = info.get("kernelVersion") or _UNKNOWN
+    if info.get("architecture"):
+        kernel = f"{kernel} ({info['architecture']})"
+    return [
+        _name(node),
+        ",".join(states),
+        ",".join(sorted(roles)) or _NONE,
+        _age(now, node),
+        info.get("kubeletVersion", ""),
+        next((a["address"] for a in addresses if a.get("type") == "InternalIP"), _NONE),
+        next((a["address"] for a in addresses if a.get("type") == "ExternalIP"), _NONE),
+        info.get("osImage") or _UNKNOWN,
+        kernel,
+        info.get("containerRuntimeVersion") or _UNKNOWN,
+    ]
+
+
+def _namespace(now: Instant, namespace: Document) -> Cells:
+    return [_name(namespace), _part(namespace, "status").get("phase", ""), _age(now, namespace)]
+
+
+def _event(now: Instant, event: Document) -> Cells:
+    first = event.get("firstTimestamp") or event.get("eventTime")
+    last = event.get("lastTimestamp") or first
+    count = event.get("count") or 1
+    series = event.get("series")
+    if series:
+        last, count = series.get("lastObservedTime"), series.get("count", 0)
+    about = _part(event, "involvedObject")
+    target = about.get("kind", "").lower()
+    if about.get("name"):
+        target = f"{target}/{about['name']}"
+    source = _part(event, "source")
+    component = source.get("component") or event.get("reportingComponent", "")
+    host = source.get("host") or ("" if source.get("component") else event.get("reportingInstance", ""))
+    return [
+        _since(now, last),
+        event.get("type", ""),
+        event.get("reason", ""),
+        target,
+        about.get("fieldPath", ""),
+        f"{component}, {host}" if host else component,
+        event.get("message", "").strip(),
+        _since(now, first),
+        count,
+        _name(event),
+    ]
+
+
+def _containers(document: Document) -> tuple[str, str]:
+    containers = _part(_part(document, "spec").get("template") or {}, "spec").get("containers") or ()
+    return ",".join(c.get("name", "") for c in containers), ",".join(c.get("image", "") for c in containers)
+
+
+def format_selector(selector: Any) -> str:
+    """A LabelSelector in one line: ``app=web,tier in (a,b)``."""
+    if not isinstance(selector, Mapping):
+        return _NONE
+    terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for requirement in selector.get("matchExpressions") or ():
+        key, values = requirement.get("key", ""), ",".join(sorted(requirement.get("values") or ()))
+        match requirement.get("operator"):
+            case "In":
+                terms.append(f"{key} in ({values})")
+            case "NotIn":
+                terms.append(f"{key} notin ({values})")
+            case "Exists":
+                terms.append(key)
+            case "DoesNotExist":
+                terms.append(f"!{key}")
+    return ",".join(sorted(terms)) or _NONE
+
+
+def _deployment(now: Instant, deployment: Document) -> Cells:
+    spec, status = _part(deployment, "spec"), _part(deployment, "status")
+    return [
+        _name(deployment),
+        f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
+        status.get("updatedReplicas", 0),
+        status.get("availableReplicas", 0),
+        _age(now, deployment),
+        *_containers(deployment),
+        format_selector(spec.get("selector")),
+    ]
+
+
+def _replica_set(now: Instant, replica_set: Document) -> Cells:
+    spec, status = _part(replica_set, "spec"), _part(replica_set, "status")
+    return [
+        _name(replica_set),
+        spec.get("replicas", 0),
+        status.get("replicas", 0),
+        status.get("readyReplicas", 0),
+        _age(now, replica_set),
+        *_containers(replica_set),
+        format_selector(spec.get("selector")),
+    ]
+
+
+def _budget(now: Instant, budget: Document) -> Cells:
+    spec = _part(budget, "spec")
+    least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
+    return [
+        _name(budget),
+        "N/A" if least is None else str(least),
+        "N/A" if most is None else str(most),
+        _part(budget, "status").get("disruptionsAllowed", 0),
+        _age(now, budget),
+    ]
+
+
+def _priority_class(now: Instant, priority_class: Document) -> Cells:
+    return [
+        _name(priority_class),
+        priority_class.get("value", 0),
+        bool(priority_class.get("globalDefault")),
+        _age(now, priority_class),
+        priority_class.get("preemptionPolicy", ""),
+    ]
+
+
+def _quota(now: Instant, quota: Document) -> Cells:
+    status = _part(quota, "status")
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    requests: list[str] = []
+    limits: list[str] = []
+    for resource in sorted(hard):
+        (limits if resource.startswith("limits.") else requests).append(f"{resource}: {used.get(resource, '0')}/{hard[resource]}")
+    return [_name(quota), ", ".join(requests), ", ".join(limits), _age(now, quota)]
+
+
+def _limit_range(now: Instant, limit_range: Document) -> Cells:
+    return [_name(limit_range), limit_range.get("metadata", {}).get("creationTimestamp") or _UNKNOWN]
+
+
+def _lease(now: Instant, lease: Document) -> Cells:
+    return [_name(lease), _part(lease, "spec").get("holderIdentity", ""), _age(now, lease)]
+
+
+def _config_map(now: Instant, config_map: Document) -> Cells:
+    return [_name(config_map), len(_part(config_map, "data")) + len(_part(config_map, "binaryData")), _age(now, config_map)]
+
+
+def _service_account(now: Instant, account: Document) -> Cells:
+    return [_name(account), len(account.get("secrets") or ()), _age(now, account)]
+
+
+def _scale(now: Instant, scale: Document) -> Cells:
+    spec, status = _part(scale, "spec"), _part(scale, "status")
+    return [_name(scale), spec.get("replicas", 0), status.get("replicas", 0), _age(now, scale)]
+
+
+def _any(now: Instant, document: Document) -> Cells:
+    return [_name(document), _age(now, document)]
+
+
+def _status(now: Instant, status: Document) -> Cells:
+    return [status.get("status", ""), status.get("reason", ""), status.get("message", "")]
+
+
+# ---------------------------------------------------------------- columns
+
+
+def _column(text: str) -> dict[str, Any]:
+    name, _, flags = text.partition("|")
+    wide = "w" in flags
+    kind = "integer" if "i" in flags else "boolean" if "b" in flags else "string"
+    return {
+        "name": name,
+        "type": kind,
+        "format": "name" if name == "Name" and not wide else "",
+        "description": _COLUMN_MEANINGS.get(name, name),
+        "priority": int(wide),
+    }
+
+
+_COLUMN_MEANINGS = {
+    "Name": "The object's name, unique in its namespace.",
+    "Age": "How long ago the object was created.",
+    "Status": "The state in a word.",
+    "Ready": "How many are ready, of how many.",
+    "Restarts": "How often containers were restarted, and when last.",
+    "Node": "The node that the pod is bound to.",
+    "Nominated Node": "The node where room is being made for the pod.",
+    "Version": "Kubelet Version reported by the node.",
+}
+_WORKLOAD = ("Age", "Containers|w", "Images|w", "Selector|w")
+
+_KINDS: dict[tuple[str, str], tuple[Callable[[Instant, Document], Cells], tuple[str, ...]]] = {
+    ("v1", "Pod"): (
+        _pod,
+        ("Name", "Ready", "Status", "Restarts", "Age", "IP|w", "Node|w", "Nominated Node|w", "Readiness Gates|w"),
+    ),
+    ("v1", "Node"): (
+        _node,
+        (
+            *("Name", "Status", "Roles", "Age", "Version"),
+            *("Internal-IP|w", "External-IP|w", "OS-Image|w", "Kernel-Version|w", "Container-Runtime|w"),
+        ),
+    ),
+    ("v1", "Namespace"): (_namespace, ("Name", "Status", "Age")),
+    ("v1", "Event"): (
+        _event,
+        (
+            *("Last Seen", "Type", "Reason", "Object", "Subobject|w", "Source|w"),
+            *("Message", "First Seen|w", "Count|wi", "Name|w"),
+        ),
+    ),
+    ("v1", "ResourceQuota"): (_quota, ("Name", "Request", "Limit", "Age")),
+    ("v1", "LimitRange"): (_limit_range, ("Name", "Created At")),
+    ("v1", "ConfigMap"): (_config_map, ("Name", "Data", "Age")),
+    ("v1", "ServiceAccount"): (_service_account, ("Name", "Secrets", "Age")),
+    ("v1", "Status"): (_status, ("Status", "Reason", "Message")),
+    ("apps/v1", "Deployment"): (_deployment, ("Name", "Ready", "Up-to-date", "Available", *_WORKLOAD)),
+    ("apps/v1", "ReplicaSet"): (_replica_set, ("Name", "Desired|i", "Current|i", "Ready|i", *_WORKLOAD)),
+    ("policy/v1", "PodDisruptionBudget"): (
+        _budget,
+        ("Name", "Min Available", "Max Unavailable", "Allowed Disruptions|i", "Age"),
+    ),
+    ("scheduling.k8s.io/v1", "PriorityClass"): (
+        _priority_class,
+        ("Name", "Value|i", "Global-Default|b", "Age", "PreemptionPolicy"),
+    ),
+    ("coordination.k8s.io/v1", "Lease"): (_lease, ("Name", "Holder", "Age")),
+    ("autoscaling/v1", "Scale"): (_scale, ("Name", "Desired|i", "Available|i", "Age")),
+}
+_OTHERS = (_any, ("Name", "Age"))
+
+
+def columns(api_version: str, kind: str) -> list[dict[str, Any]]:
+    """The columnDefinitions of a kind's Table."""
+    return [_column(text) for text in _KINDS.get((api_version, kind), _OTHERS)[1]]
+
+
+def partial(document: Document) -> dict[str, Any]:
+    """An object's metadata alone (``PartialObjectMetadata``)."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": document.get("metadata") or {},
+    }
+
+
+def partial_list(whole: Document) -> dict[str, Any]:
+    """A list as ``PartialObjectMetadataList``."""
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": whole.get("metadata") or {},
+        "items": [partial(item) for item in whole.get("items") or ()],
+    }
+
+
+def table(
+    now: Instant,
+    whole: Document,
+    *,
+    include_object: str = "Metadata",
+    with_columns: bool = True,
+) -> dict[str, Any]:
+    """The Table of an object or of a list.
+
+    ``include_object`` is ``Metadata``, ``Object`` or ``None``: what of each object goes along. A watch gives the columns with its
+    first event only.
+    """
+    api_version, kind = whole.get("apiVersion", ""), whole.get("kind", "")
+    meta = whole.get("metadata") or {}
+    items: Sequence[Document]
+    if kind.endswith("List") and "items" in whole:
+        kind, items = kind[:-4], whole["items"] or ()
+        about = {key: meta[key] for key in ("resourceVersion", "continue", "remainingItemCount") if key in meta}
+    else:
+        items = [whole]
+        about = {"resourceVersion": meta["resourceVersion"]} if "resourceVersion" in meta else {}
+    render = _KINDS.get((api_version, kind), _OTHERS)[0]
+    rows = []
+    for item in items:
+        row: dict[str, Any] = {"cells": render(now, item)}
+        if include_object == "Object":
+            row["object"] = {"kind": kind, "apiVersion": api_version, **item}
+        elif include_object != "None":
+            row["object"] = partial(item)
+        else:
+            row["object"] = None
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": about,
+        "columnDefinitions": columns(api_version, kind) if with_columns else [],
+        "rows": rows,
+    }
+
+
+def bookmark(document: Document) -> dict[str, Any]:
+    """A watch bookmark as a Table: no columns, one row that carries the metadata."""
+    meta = document.get("metadata") or {}
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {"resourceVersion": meta.get("resourceVersion", "")},
+        "columnDefinitions": [],
+        "rows": [{"cells": [], "object": partial(document)}],
+    }
