@@ -168,7 +168,7 @@ class TinyTopology(Topology):
     def service(self, name: str) -> MachineSpec:
         return self._tiny(Topology.service(self, name), [])
 
-    def runtime(self, node: str) -> MachineSpec:
+    def runtime(self, node: str, hardware: Mapping[str, Any] | None = None) -> MachineSpec:
         return self._tiny(Topology.runtime(self, node), [])
 
     def kubelet(self, node: str) -> MachineSpec:

@@ -1,6 +1,6 @@
 """Clients for people, tests and controllers: on the bus (asyncio) and over HTTPS (synchronous)."""
 
 from elbowroom.client.bus import ApiError, BusClient
-from elbowroom.client.http import Answer, HttpClient
+from elbowroom.client.http import Answer, Context, HttpClient, context_of
 
-__all__ = ["Answer", "ApiError", "BusClient", "HttpClient"]
+__all__ = ["Answer", "ApiError", "BusClient", "Context", "HttpClient", "context_of"]

@@ -44,7 +44,7 @@ class HttpClient:
     """
 
     def __init__(self, kubeconfig: str | Path, *, timeout: float = 30.0) -> None:
-        context = _current(yaml.safe_load(Path(kubeconfig).read_text()), Path(kubeconfig).parent)
+        context = context_of(Path(kubeconfig))
         self._server, self._headers, self._tls = context.server, context.headers, context.tls
         self._timeout = timeout
         self._connection: http.client.HTTPConnection | None = None
@@ -132,14 +132,17 @@ class HttpClient:
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class Context:
+    """Where a kubeconfig's current context leads, and what proves who asks."""
+
     server: str
     headers: dict[str, str]
     tls: ssl.SSLContext | None
 
 
-def _current(config: Mapping[str, Any], folder: Path) -> _Context:
+def context_of(kubeconfig: Path) -> Context:
     """The server, credentials and trust of the current context; ``KeyError`` or ``StopIteration`` for a kubeconfig without one."""
+    config, folder = yaml.safe_load(kubeconfig.read_text()), kubeconfig.parent
 
     def named(kind: str, name: str) -> dict[str, Any]:
         return next(entry[kind] for entry in config[f"{kind}s"] if entry["name"] == name)
@@ -153,7 +156,7 @@ def _current(config: Mapping[str, Any], folder: Path) -> _Context:
             pem.write(f"{_text(user, 'client-certificate', folder)}\n{_text(user, 'client-key', folder)}")
             pem.flush()
             tls.load_cert_chain(pem.name)
-    return _Context(cluster["server"], headers, tls)
+    return Context(cluster["server"], headers, tls)
 
 
 def _text(entry: Mapping[str, Any], name: str, folder: Path) -> str | None:

@@ -23,6 +23,7 @@ import uvloop
 import zmq
 
 from elbowroom.api.objects import Node
+from elbowroom.apiserver.drivers.certificates import make_credentials, write_kubeconfig
 from elbowroom.client import BusClient
 from elbowroom.deploy import log
 from elbowroom.deploy.control import LINE_BYTES_MAX
@@ -31,7 +32,7 @@ from elbowroom.deploy.fleet import Action, Fleet, Forget, Signal, Spawn, State, 
 from elbowroom.deploy.home import Home, make_sockets, remove_sockets
 from elbowroom.deploy.home import State as HomeState
 from elbowroom.deploy.launch import Plan, is_free
-from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, is_node_name, metrics_url
+from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, hardware_of, is_node_name, metrics_url
 from elbowroom.host.clock import Clock
 from elbowroom.host.sockets import Listener, Sent
 from elbowroom.host.spec import Arm, Armed, Ended, Fired, HostSpec, Ready, Started, decode_report, encode
@@ -138,6 +139,8 @@ class Supervisor:
         await self._until(lambda: self._fleet.components["apiserver"].ready, READY_SECONDS, "the API server does not come up")
         if self._stopping:
             return
+        credentials = make_credentials(self._plan.data / "pki")
+        write_kubeconfig(self._home.kubeconfig, credentials, self._server, name=self._home.name)
         self._tell({"event": "serving", "server": self._server})
         self._bus = BusClient("supervisor", self._topology.apiserver_address, clock=self._clock)
         await self._bus.start()
@@ -197,7 +200,7 @@ class Supervisor:
             self._packing.leave(name)
         else:
             processes = self._packing.processes(name)
-            specs = (self._topology.kubelet(name), self._topology.runtime(name))
+            specs = (self._topology.kubelet(name), self._topology.runtime(name, hardware_of(node.metadata.annotations)))
             for spec, process in zip(reversed(specs), reversed(processes), strict=True):
                 self._fleet.want(spec, kind=spec.name.partition("/")[0], process=process, identity=node.metadata.uid)
         self._look()
@@ -220,7 +223,14 @@ class Supervisor:
     # ------------------------------------------------------------ processes
 
     def _facade(self) -> dict[str, Any]:
-        return {"host": "127.0.0.1", "port": self._port, "credentials": str(self._plan.data / "pki")}
+        return {
+            "host": "127.0.0.1",
+            "port": self._port,
+            "credentials": str(self._plan.data / "pki"),
+            "timeScale": self._scale,
+            "origin": self._origin,
+            "previews": self._plan.cluster.spec.profile == "lab",
+        }
 
     def _look(self) -> None:
         """Compare what is wanted with what is there, soon and once."""

@@ -1,13 +1,16 @@
 """Which machines a cluster is made of, and where each listens, dials and writes."""
 
 import hashlib
+import json
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from elbowroom.host.spec import DiskSpec, DriverSpec, MachineSpec
+from elbowroom.kubelet.config import KUBELET_CONFIG, MACHINE
 
 CONTROL_PLANE = ("apiserver", "scheduler", "controllers")
 EMULATED = ("elbowroom.dev/node", "emulated")
@@ -17,6 +20,22 @@ _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 def is_node_name(name: str) -> bool:
     """May ``name`` stand in a path? (The API server lets no other name in; the data directory is worth a second look.)"""
     return bool(_NODE.fullmatch(name)) and ".." not in name
+
+
+def hardware_of(annotations: Mapping[str, str]) -> dict[str, Any]:
+    """What a runtime must know of its node's annotations; what the kubelet will refuse is left out."""
+    found: dict[str, Any] = {}
+    for key, field, name, kind in (
+        (MACHINE, "cgroupVersion", "cgroup_version", int),
+        (KUBELET_CONFIG, "cgroupDriver", "cgroup_driver", str),
+    ):
+        try:
+            value = json.loads(annotations.get(key) or "{}")[field]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if isinstance(value, kind) and value in (1, 2, "cgroupfs", "systemd"):
+            found[name] = value
+    return found
 
 
 def metrics_url(server: str, component: str) -> str | None:
@@ -45,14 +64,14 @@ class Topology:
 
     def apiserver(self, facade: dict[str, Any]) -> MachineSpec:
         """The API server, with its store and its HTTP facade."""
-        durable = DiskSpec("elbowroom.apiserver.drivers.sqlite:SqliteDisk", str(self.data / "apiserver"))
+        durable = DiskSpec("elbowroom.apiserver.drivers.sqlite:SqliteDisk", str(self.data / "apiserver.db"))
         return MachineSpec(
             "apiserver",
             "elbowroom.apiserver.machine:build",
             {"profile": self.profile},
             bind=self._address("apiserver"),
             disk=durable if self.store == "sqlite" else DiskSpec("memory"),
-            drivers=[DriverSpec("elbowroom.apiserver.drivers.facade:make", facade)],
+            drivers=[DriverSpec("elbowroom.apiserver.drivers.facade:build", facade)],
         )
 
     def service(self, name: str) -> MachineSpec:
@@ -61,11 +80,12 @@ class Topology:
             name, f"elbowroom.{name}.machine:build", {"profile": self.profile}, dial={"apiserver": self._address("apiserver")}
         )
 
-    def runtime(self, node: str) -> MachineSpec:
+    def runtime(self, node: str, hardware: Mapping[str, Any] | None = None) -> MachineSpec:
+        """A node's runtime; ``hardware`` is what its annotations say of its cgroups."""
         return MachineSpec(
             f"runtime/{node}",
             "elbowroom.runtime.machine:build",
-            {"profile": self.profile, "node": node},
+            {"profile": self.profile, "node": node, **(hardware or {})},
             bind=self._runtime_address(node),
             disk=DiskSpec("files", str(self._node_data(node) / "runtime")),
         )

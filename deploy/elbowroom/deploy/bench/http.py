@@ -1,58 +1,27 @@
 """A lean asynchronous HTTPS client with keep-alive: what the load generators and stop-watches use."""
 
 import asyncio
-import base64
-import ssl
-import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a cluster serves, and the credentials for it."""
-
-    host: str
-    port: int
-    context: ssl.SSLContext
-
-    @staticmethod
-    def of(kubeconfig: Path) -> "Target":
-        """From the kubeconfig's current context."""
-        document = yaml.safe_load(kubeconfig.read_text())
-        context = next(c for c in document["contexts"] if c["name"] == document["current-context"])["context"]
-        cluster = next(c for c in document["clusters"] if c["name"] == context["cluster"])["cluster"]
-        user = next(u for u in document["users"] if u["name"] == context["user"])["user"]
-        url = urlsplit(cluster["server"])
-        secure = ssl.create_default_context(cadata=_content(cluster, "certificate-authority", kubeconfig).decode())
-        with tempfile.NamedTemporaryFile("wb") as pair:
-            pair.write(_content(user, "client-certificate", kubeconfig) + b"\n" + _content(user, "client-key", kubeconfig))
-            pair.flush()
-            secure.load_cert_chain(pair.name)
-        return Target(url.hostname or "127.0.0.1", url.port or 443, secure)
-
-
-def _content(entry: dict[str, Any], field: str, kubeconfig: Path) -> bytes:
-    data = entry.get(f"{field}-data")
-    return base64.b64decode(data) if data else (kubeconfig.parent / entry[field]).read_bytes()
+from elbowroom.client import Context
 
 
 class Connection:
     """One keep-alive connection; one request at a time."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
-        self._reader, self._writer, self._host = reader, writer, host
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: str) -> None:
+        self._reader, self._writer, self._headers = reader, writer, headers
 
     @classmethod
-    async def open(cls, target: Target) -> "Connection":
-        reader, writer = await asyncio.open_connection(target.host, target.port, ssl=target.context, limit=1 << 24)
-        return cls(reader, writer, f"{target.host}:{target.port}")
+    async def open(cls, context: Context) -> "Connection":
+        url = urlsplit(context.server)
+        reader, writer = await asyncio.open_connection(url.hostname, url.port, ssl=context.tls, limit=1 << 24)
+        headers = {"Host": url.netloc, "Accept": "application/json", **context.headers}
+        return cls(reader, writer, "".join(f"{name}: {value}\r\n" for name, value in headers.items()))
 
     async def request(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, bytes]:
         """The HTTP status and the body of the answer."""
@@ -80,7 +49,7 @@ class Connection:
         self._writer.close()
 
     def _send(self, method: str, path: str, body: bytes, kind: str) -> None:
-        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nAccept: application/json\r\nContent-Length: {len(body)}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\n{self._headers}Content-Length: {len(body)}\r\n"
         head += f"Content-Type: {kind}\r\n\r\n" if body else "\r\n"
         self._writer.write(head.encode() + body)
 

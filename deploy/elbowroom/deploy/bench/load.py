@@ -12,13 +12,14 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from elbowroom.deploy.bench.http import Connection, Target
+from elbowroom.client import Context, context_of
+from elbowroom.deploy.bench.http import Connection
 
 PATCH = "application/strategic-merge-patch+json"
 
 
-async def _resize_on(target: Target, pod: str, until: float, times: list[float]) -> int:
-    connection = await Connection.open(target)
+async def _resize_on(context: Context, pod: str, until: float, times: list[float]) -> int:
+    connection = await Connection.open(context)
     path = f"/api/v1/namespaces/default/pods/{pod}/resize"
     failed = number = 0
     while (began := time.perf_counter()) < until:
@@ -36,9 +37,9 @@ async def _resize_on(target: Target, pod: str, until: float, times: list[float])
 
 
 async def _main(kubeconfig: Path, seconds: float, pods: list[str]) -> None:
-    target, times = Target.of(kubeconfig), list[float]()
+    context, times = context_of(kubeconfig), list[float]()
     began = time.perf_counter()
-    failed = sum(await asyncio.gather(*(_resize_on(target, pod, began + seconds, times) for pod in pods)))
+    failed = sum(await asyncio.gather(*(_resize_on(context, pod, began + seconds, times) for pod in pods)))
     result = {"seconds": time.perf_counter() - began, "times": times, "failed": failed}
     sys.stdout.buffer.write(msgspec.json.encode(result))
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
+from elbowroom.client import Context, context_of
 from elbowroom.deploy.bench.clusters import Running
 from elbowroom.deploy.bench.figures import Figure, percentile
-from elbowroom.deploy.bench.http import Connection, Target
+from elbowroom.deploy.bench.http import Connection
 from elbowroom.deploy.bench.limits import children, fdatasyncs_per_second, pss_mib, zmq_round_trip_ms
 from elbowroom.deploy.errors import UserError
 from elbowroom.history.files import load
@@ -86,11 +87,11 @@ def pod(
 class Bench:
     """Connections to one cluster, and a watch of its pods."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     async def connect(self) -> None:
-        self.http = await Connection.open(self._target)
+        self.http = await Connection.open(self._context)
 
     async def ask(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> dict[str, Any]:
         """A request that is to succeed."""
@@ -111,7 +112,7 @@ class Bench:
     async def watching(self) -> AsyncIterator["Seen"]:
         """All pods' changes from now on."""
         revision = (await self.ask("GET", f"{PODS}?limit=1"))["metadata"]["resourceVersion"]
-        connection = await Connection.open(self._target)
+        connection = await Connection.open(self._context)
         seen = Seen()
         reading = asyncio.create_task(seen.read(connection, f"{PODS}?watch=1&resourceVersion={revision}"))
         try:
@@ -122,7 +123,7 @@ class Bench:
 
     async def run_pods(self, manifests: list[dict[str, Any]], seen: "Seen", connections: int = 1) -> None:
         """Create pods over so many connections; returns once all run."""
-        lanes = [await Connection.open(self._target) for _ in range(connections)]
+        lanes = [await Connection.open(self._context) for _ in range(connections)]
 
         async def one(lane: int) -> None:
             for manifest in manifests[lane::connections]:
@@ -325,7 +326,7 @@ async def decision_time(cluster: Running, running: int = 250, pending: int = 100
 
 
 async def _bench(cluster: Running) -> Bench:
-    bench = Bench(Target.of(cluster.kubeconfig))
+    bench = Bench(context_of(cluster.kubeconfig))
     await bench.connect()
     return bench
 
