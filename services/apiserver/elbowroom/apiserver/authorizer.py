@@ -1,0 +1,122 @@
+"""Who may do what.
+
+Administrators (``system:masters``) may do everything. A kubelet may read what it needs, write the status of its own Node and of the
+pods bound to it, keep its Lease, tell events; it never touches another node's objects. The scheduler and the controllers have broad
+rights. Everybody else, the anonymous user among them, has none: roles are not emulated.
+"""
+
+from elbowroom.apiserver import statuses
+from elbowroom.apiserver.statuses import ApiError
+from elbowroom.apiserver.store import Store
+from elbowroom.wire import ApiRequest
+
+MASTERS = "system:masters"
+NODES = "system:nodes"
+NODE_PREFIX = "system:node:"
+SCHEDULER = "system:kube-scheduler"
+CONTROLLERS = "system:kube-controller-manager"
+ADMIN = "elbowroom-admin"
+AUTHENTICATED = "system:authenticated"
+
+_READS = ("get", "list", "watch")
+_NODE_READS = frozenset(("pods", "nodes", "configmaps", "namespaces", "leases", "serviceaccounts", "priorityclasses"))
+_WRITES = ("create", "update", "patch", "delete")
+
+_SCHEDULER_RIGHTS = frozenset(
+    (verb, what)
+    for verbs, whats in (
+        (("create", "patch", "update"), ("events",)),
+        (("create",), ("pods/binding", "bindings")),
+        (("patch", "update"), ("pods/status",)),
+        (("delete",), ("pods",)),
+        (("get", "create", "update", "patch"), ("leases",)),
+    )
+    for verb in verbs
+    for what in whats
+)
+
+
+def identity_of_peer(peer: str) -> tuple[str, tuple[str, ...]]:
+    """The user and groups that a peer of the bus is."""
+    kind, _, name = peer.partition("/")
+    match kind:
+        case "kubelet":
+            return NODE_PREFIX + name, (NODES, AUTHENTICATED)
+        case "scheduler":
+            return SCHEDULER, (AUTHENTICATED,)
+        case "controllers":
+            return CONTROLLERS, (AUTHENTICATED,)
+        case "supervisor" | "client":
+            return ADMIN, (MASTERS, AUTHENTICATED)
+        case _:
+            return "system:anonymous", ("system:unauthenticated",)
+
+
+def check(request: ApiRequest, store: Store) -> None:
+    """Let the request pass or raise 403 with upstream's words."""
+    if MASTERS in request.groups:
+        return
+    if request.group == "authorization.k8s.io" and AUTHENTICATED in request.groups:
+        return
+    why = _refusal(request, store)
+    if why is not None:
+        raise why
+
+
+def allowed(request: ApiRequest, store: Store) -> bool:
+    """The same as a question."""
+    return MASTERS in request.groups or _refusal(request, store) is None
+
+
+def _refusal(request: ApiRequest, store: Store) -> ApiError | None:
+    what = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
+    if NODES in request.groups and request.user.startswith(NODE_PREFIX):
+        return _node_refusal(request, request.user.removeprefix(NODE_PREFIX), what, store)
+    if request.user == SCHEDULER and (request.verb in _READS or (request.verb, what) in _SCHEDULER_RIGHTS):
+        return None
+    if request.user == CONTROLLERS and what not in ("pods/resize", "nodes/proxy"):
+        return None
+    return cannot(request, what)
+
+
+def _node_refusal(request: ApiRequest, node: str, what: str, store: Store) -> ApiError | None:
+    """The node authorizer and NodeRestriction in one."""
+    verb = request.verb
+    if verb in _READS and request.resource in _NODE_READS and not request.subresource:
+        return None
+    match what:
+        case "events" if verb in ("create", "patch", "update"):
+            return None
+        case "nodes" | "nodes/status" if verb in ("create", "update", "patch"):
+            name = request.name or node
+            if name == node:
+                return None
+            return statuses.forbidden("", "nodes", name, f'node "{node}" is not allowed to modify node "{name}"')
+        case "leases" if verb in _WRITES:
+            if request.namespace == "kube-node-lease" and request.name in ("", node):
+                return None
+            return statuses.forbidden(
+                request.group,
+                "leases",
+                request.name,
+                f'User "{request.user}" cannot {verb} resource "leases" in API group "{request.group}" in the namespace '
+                f'"{request.namespace}": can only access node lease with the same name as the requesting node',
+            )
+        case "pods" | "pods/status" | "pods/eviction" if (verb, what) in _NODE_POD_RIGHTS:
+            pod = store.get("pods", request.namespace, request.name)
+            if pod is None or pod.document["spec"].get("nodeName") == node:
+                return None
+            act = {"pods": "delete pods", "pods/eviction": "evict pods"}.get(what, "update pod status for pods")
+            return statuses.forbidden("", "pods", request.name, f'node "{node}" can only {act} with spec.nodeName set to itself')
+        case _:
+            return cannot(request, what)
+
+
+_NODE_POD_RIGHTS = frozenset((("delete", "pods"), ("update", "pods/status"), ("patch", "pods/status"), ("create", "pods/eviction")))
+
+
+def cannot(request: ApiRequest, what: str) -> ApiError:
+    """``User "u" cannot VERB resource "pods/resize" in API group "" in the namespace "n"``."""
+    where = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
+    text = f'User "{request.user}" cannot {request.verb} resource "{what}" in API group "{request.group}" {where}'
+    return statuses.forbidden(request.group, request.resource, request.name, text)

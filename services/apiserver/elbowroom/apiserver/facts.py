@@ -1,0 +1,44 @@
+"""What the history is told of a write: enough for the checkers, and no more."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from elbowroom.apiserver.store import Change
+from elbowroom.machine import Note
+
+
+def commit_note(change: Change, verb: str, subresource: str, user: str, base: int) -> Note:
+    """The ``commit`` record of a change. ``base`` is the revision that the writer named, 0 if none."""
+    record, old = change.record, change.old
+    document = record.document
+    fields: dict[str, Any] = {
+        "rev": change.revision,
+        "key": f"{record.resource}/{record.key}",
+        "resource": record.resource,
+        "uid": document["metadata"].get("uid", ""),
+        "verb": verb,
+        "sub": subresource,
+        "user": user,
+        "base": base,
+        "gone": change.deleted,
+    }
+    if record.resource == "pods":
+        fields["obj"] = _pod(document)
+        fields["old_node"] = "" if old is None else old.document["spec"].get("nodeName", "")
+    else:
+        fields["obj"] = {"generation": document["metadata"].get("generation", 0)}
+    return Note("commit", fields)
+
+
+def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+    meta, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
+    scheduled = next((c.get("status", "") for c in status.get("conditions", ()) if c.get("type") == "PodScheduled"), "")
+    return {
+        "generation": meta.get("generation", 0),
+        "node": spec.get("nodeName", ""),
+        "phase": status.get("phase", ""),
+        "nominated": status.get("nominatedNodeName", ""),
+        "scheduled": scheduled,
+        "deleting": meta.get("deletionTimestamp") is not None,
+        "containers": {c["name"]: c.get("resources", {}) for c in (*spec.get("initContainers", ()), *spec.get("containers", ()))},
+    }

@@ -1,0 +1,212 @@
+"""Lists: selectors, snapshots and pages.
+
+A list is the state at one revision. Its pages are that one state, whatever is written meanwhile: the ``continue`` token holds the
+revision and where to go on, and is good until compaction passes the revision.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from elbowroom.api.fielderrors import FieldError, forbidden, not_supported
+from elbowroom.api.selectors import EVERYTHING, FieldSelector, Selector, SelectorError, parse_fields, parse_labels
+from elbowroom.apiserver import intake, schema, statuses
+from elbowroom.apiserver.kinds import Resource
+from elbowroom.apiserver.store import CompactedError, Record, Store
+from elbowroom.wire import ApiRequest, ApiResponse
+
+NODE_FIELD = "spec.nodeName"
+_NO_FIELDS = FieldSelector()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which objects of a resource are meant. ``namespace`` empty: of all."""
+
+    row: Resource
+    namespace: str
+    labels: Selector
+    fields: FieldSelector
+
+    @property
+    def selects_all(self) -> bool:
+        """Does it look at nothing but the namespace?"""
+        return self.labels.is_empty and self.fields.is_empty
+
+    def matches(self, record: Record) -> bool:
+        if self.namespace and record.namespace != self.namespace:
+            return False
+        if self.selects_all:
+            return True
+        document = record.document
+        if not self.labels.is_empty and not self.labels.matches(document["metadata"].get("labels", {})):
+            return False
+        if self.fields.is_empty:
+            return True
+        readers = self.row.fields
+
+        def read(name: str) -> str:
+            if name == "metadata.name":
+                return record.name
+            if name == "metadata.namespace":
+                return record.namespace
+            return readers[name](document)
+
+        return self.fields.matches(read)
+
+
+def filter_of(row: Resource, request: ApiRequest) -> Filter:
+    """The request's selectors, or 400."""
+    query, namespace = request.query, request.namespace if row.strategy.namespaced else ""
+    try:
+        labels = parse_labels(query["labelSelector"]) if query.get("labelSelector") else EVERYTHING
+        fields = parse_fields(query["fieldSelector"]) if query.get("fieldSelector") else _NO_FIELDS
+    except SelectorError as why:
+        raise statuses.bad_request(str(why)) from why
+    for name in fields.fields():
+        if name not in row.fields and name not in ("metadata.name", "metadata.namespace"):
+            if not row.fields:
+                raise statuses.bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+            raise statuses.bad_request(f"field label not supported: {name}")
+    if request.name and request.verb in ("list", "watch"):
+        fields = FieldSelector((*fields.terms, ("metadata.name", True, request.name)))
+    return Filter(row, namespace, labels, fields)
+
+
+def select(store: Store, row: Resource, request: ApiRequest) -> list[Record]:
+    """What a request's selectors select of the current state."""
+    return _selected(store, filter_of(row, request))
+
+
+def _selected(store: Store, wanted: Filter) -> list[Record]:
+    resource = wanted.row.strategy.resource
+    node = wanted.fields.exact(NODE_FIELD) if resource == "pods" else None
+    name = wanted.fields.exact("metadata.name")
+    if name is not None and (wanted.namespace or not wanted.row.strategy.namespaced):
+        record = store.get(resource, wanted.namespace, name)
+        found = [] if record is None else [record]
+    elif node is not None:
+        found = store.having(resource, node)
+    else:
+        found = store.objects(resource, wanted.namespace)
+    return found if wanted.selects_all else [record for record in found if wanted.matches(record)]
+
+
+def snapshot(store: Store, wanted: Filter, revision: int) -> list[Record]:
+    """What ``wanted`` selects of the state at ``revision``; ``CompactedError`` if that is no longer known."""
+    if revision >= store.revision:
+        return _selected(store, wanted)
+    return [record for record in store.list_at(wanted.row.strategy.resource, wanted.namespace, revision) if wanted.matches(record)]
+
+
+def answer(store: Store, row: Resource, request: ApiRequest) -> ApiResponse:
+    """The answer to a list."""
+    query = request.query
+    wanted = filter_of(row, request)
+    if query.get("timeoutSeconds"):
+        intake.parse_int(query["timeoutSeconds"])
+    limit = intake.parse_int(query["limit"]) if query.get("limit") else 0
+    token = query.get("continue", "")
+    start = ""
+    if token:
+        if query.get("resourceVersion") not in (None, "", "0"):
+            raise statuses.bad_request("specifying resource version is not allowed when using continue")
+        revision, start = _opened(token)
+        if revision < 0:
+            revision = store.revision
+    else:
+        revision = _revision(store, query)
+    try:
+        records = snapshot(store, wanted, revision)
+    except CompactedError as why:
+        if token:
+            raise statuses.continue_too_old(_token(-1, start)) from why
+        raise statuses.list_too_old() from why
+    if start:
+        records = [record for record in records if record.key >= start]
+    meta: dict[str, Any] = {"resourceVersion": str(revision)}
+    if 0 < limit < len(records):
+        rest = len(records) - limit
+        records = records[:limit]
+        meta["continue"] = _token(revision, records[-1].key + "\0")
+        if wanted.selects_all:
+            meta["remainingItemCount"] = rest
+    return ApiResponse(200, encode(row, records, meta["resourceVersion"], meta), revision=revision)
+
+
+def _revision(store: Store, query: Mapping[str, str]) -> int:
+    """Which state the list is to show."""
+    text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    revision = intake.parse_revision(text) if text else 0
+    found: list[FieldError] = []
+    if match:
+        if not text:
+            found.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if match not in ("Exact", "NotOlderThan"):
+            found.append(not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+        elif match == "Exact" and text == "0":
+            found.append(forbidden("resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if query.get("sendInitialEvents"):
+        found.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if found:
+        raise statuses.invalid("meta.k8s.io", "ListOptions", "", found)
+    if revision > store.revision:
+        raise statuses.too_large_revision(revision, store.revision)
+    return revision if match == "Exact" else store.revision
+
+
+# ---------------------------------------------------------------- pages
+
+_TOKEN_VERSION = "meta.k8s.io/v1"
+
+
+def _token(revision: int, start: str) -> str:
+    raw = msgspec.json.encode({"v": _TOKEN_VERSION, "rv": revision, "start": f"/{start}"})
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _opened(token: str) -> tuple[int, str]:
+    """Revision and first key of a token, or 400."""
+    why = ""
+    try:
+        value = schema.parse_json(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))).value
+        if isinstance(value, dict) and value.get("v") == _TOKEN_VERSION:
+            revision, start = value.get("rv"), value.get("start")
+            if (
+                isinstance(revision, int)
+                and revision
+                and isinstance(start, str)
+                and start.startswith("/")
+                and ".." not in start.split("/")
+            ):
+                return revision, start[1:]
+            why = "incorrect encoded start resourceVersion or key"
+        else:
+            why = "server does not recognize this encoded version"
+    except (binascii.Error, ValueError) as error:
+        why = str(error)
+    raise statuses.bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+# ---------------------------------------------------------------- bytes
+
+
+def prefix_of(row: Resource) -> bytes:
+    """How the bytes of every object of a kind begin; items of lists leave it out."""
+    strategy = row.strategy
+    return b'{"kind":"%s","apiVersion":"%s",' % (strategy.kind.encode(), strategy.api_version.encode())
+
+
+def encode(row: Resource, records: Sequence[Record], revision: str, meta: Mapping[str, Any] | None = None) -> bytes:
+    """The list document, made of the bytes of its items."""
+    strategy, skip = row.strategy, len(prefix_of(row))
+    head = b'{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[' % (
+        strategy.kind.encode(),
+        strategy.api_version.encode(),
+        msgspec.json.encode(meta or {"resourceVersion": revision}),
+    )
+    return b"".join((head, b",".join([b"{" + record.data[skip:] for record in records]), b"]}"))

@@ -1,0 +1,317 @@
+"""The API server as a machine: calls to the registry, streams to the watches, and the order of what follows.
+
+Each write is made durable, then noted, then told to watchers, then answered (steps A1 to A10); the process may die between any two.
+Peers of the bus are users by their names; the HTTP facade (peers ``http/N``) says itself who asks.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from elbowroom.api.gates import Profile
+from elbowroom.apiserver import authorizer, discovery, reviews, statuses
+from elbowroom.apiserver.facts import commit_note
+from elbowroom.apiserver.metrics import ApiMetrics
+from elbowroom.apiserver.registry import Registry, Served
+from elbowroom.apiserver.statuses import ApiError
+from elbowroom.apiserver.store import Store
+from elbowroom.apiserver.watch import TIMER as BOOKMARKS
+from elbowroom.apiserver.watch import Watches
+from elbowroom.machine import (
+    Effect,
+    Input,
+    Instant,
+    Note,
+    PeerConnected,
+    Received,
+    Send,
+    SetTimer,
+    Step,
+    TimerFired,
+    WorkDone,
+    seconds,
+)
+from elbowroom.rpc import Calls
+from elbowroom.wire import (
+    ApiRequest,
+    ApiResponse,
+    Call,
+    Code,
+    MalformedError,
+    Reply,
+    StreamCancel,
+    StreamCredit,
+    StreamEnd,
+    decode_value,
+    encode_value,
+)
+
+COMPACTION = "compaction"
+DROPPING = "compaction/drop"
+COMPACTION_SECONDS = 300.0
+HISTORY_MAX = 50_000
+"""How many revisions are kept above the floor, however young they are."""
+DROPPED_AT_ONCE = 500
+PROXY_SECONDS = 10.0
+_CODES = {
+    400: Code.INVALID_ARGUMENT,
+    403: Code.PERMISSION_DENIED,
+    404: Code.NOT_FOUND,
+    410: Code.OUT_OF_RANGE,
+    422: Code.INVALID_ARGUMENT,
+}
+
+
+def build(config: Mapping[str, Any], rng: random.Random) -> "ApiServer":
+    """An API server. ``config``: ``profile`` (``Profile.as_config()``), ``name``, ``epoch``; ``store`` (``sqlite`` or ``memory``:
+    what the disk is, for the history), ``compaction_seconds`` and ``history_max`` (how much of the past watches can resume from).
+    """
+    return ApiServer(
+        Profile.from_config(config["profile"]),
+        rng,
+        epoch=int(config.get("epoch", 0)),
+        durable=config.get("store", "sqlite") != "memory",
+        compaction_seconds=float(config.get("compaction_seconds", COMPACTION_SECONDS)),
+        history_max=int(config.get("history_max", HISTORY_MAX)),
+    )
+
+
+def _node_name(pod: Mapping[str, Any]) -> str:
+    return str(pod.get("spec", {}).get("nodeName", ""))
+
+
+class ApiServer:
+    """See the module and ``build``."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        rng: random.Random,
+        *,
+        epoch: int = 0,
+        durable: bool = True,
+        compaction_seconds: float = COMPACTION_SECONDS,
+        history_max: int = HISTORY_MAX,
+    ) -> None:
+        self._store = Store({"pods": _node_name})
+        self._registry = Registry(self._store, profile, rng)
+        self._watches = Watches(self._store)
+        self._calls = Calls(epoch=epoch)
+        self._durable = durable
+        self._compaction, self._history_max = seconds(compaction_seconds), history_max
+        self._last_tick = 0
+        self._dropping = False
+        self._epochs: dict[str, int] = {}
+        self._metrics = ApiMetrics(self._store, self._watches)
+
+    # ------------------------------------------------------------ life
+
+    def start(self, now: Instant, disk: Mapping[str, bytes]) -> Sequence[Effect]:
+        """Become what the disk says; ``StoreError`` if it cannot be read."""
+        self._store.replay(disk)
+        facts = {"revision": self._store.revision, "floor": self._store.floor, "durable": self._durable}
+        effects: list[Effect] = [Step("B1"), Step("B2"), Note("wal.recovered", facts)]
+        boot = self._registry.establish(now)
+        effects += self._made(now, boot, "create", "", "system:apiserver", 0)
+        self._last_tick = self._store.revision
+        return [*effects, SetTimer(COMPACTION, Instant(now + self._compaction)), Step("B4")]
+
+    def step(self, now: Instant, happened: Input) -> Sequence[Effect]:
+        match happened:
+            case Received(source, Call() as call):
+                return self._on_call(now, source, call)
+            case Received(source, StreamCredit(number, amount)):
+                return self._watches.grant(now, source, number, amount)
+            case Received(source, StreamCancel(number)):
+                return self._watches.cancel(source, number)
+            case TimerFired(name) if name == BOOKMARKS:
+                return self._watches.on_timer(now)
+            case TimerFired(name) if name in (COMPACTION, DROPPING):
+                return self._compact(now, name)
+            case PeerConnected(peer):
+                return [*self._watches.drop_peer(peer), *self._relayed(now, happened)]
+            case Received() | TimerFired() | WorkDone():
+                return self._relayed(now, happened)
+
+    # ------------------------------------------------------------ calls
+
+    def _on_call(self, now: Instant, source: str, call: Call) -> list[Effect]:
+        stale = self._check_epoch(source, call)
+        if stale is not None:
+            return stale
+        if call.method not in ("api", "watch"):
+            return [Send(source, Reply(call.id, Code.UNIMPLEMENTED, message=f"unknown method {call.method[:64]!r}"))]
+        if call.deadline and call.deadline <= now:
+            return [
+                Send(source, Reply(call.id, Code.DEADLINE_EXCEEDED, message="the deadline was over before the call was looked at"))
+            ]
+        try:
+            request = decode_value(call.body, ApiRequest)
+        except MalformedError as why:
+            return [Send(source, Reply(call.id, Code.INVALID_ARGUMENT, message=str(why)))]
+        if not source.startswith("http/"):
+            user, groups = authorizer.identity_of_peer(source)
+            request = msgspec.structs.replace(request, user=user, groups=groups)
+        if call.method == "watch":
+            return self._on_watch(now, source, call, request)
+        return self._on_api(now, source, call, request)
+
+    def _check_epoch(self, source: str, call: Call) -> list[Effect] | None:
+        """A peer's older incarnation is refused; a newer one ends the streams of the one before."""
+        if not call.epoch:
+            return None
+        known = self._epochs.get(source, 0)
+        if call.epoch < known:
+            why = f"{source} of epoch {call.epoch} was replaced by epoch {known}"
+            return [Send(source, Reply(call.id, Code.FAILED_PRECONDITION, message=why))]
+        if call.epoch > known:
+            self._epochs[source] = call.epoch
+            self._watches.drop_peer(source)
+        return None
+
+    def _on_api(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
+        effects: list[Effect] = [Step("A1")]
+        try:
+            if request.group == "elbowroom":
+                return self._on_own(now, source, call, request)
+            authorizer.check(request, self._store)
+            effects.append(Step("A2"))
+            if request.resource == "nodes" and request.subresource == "proxy":
+                return self._on_proxy(now, source, call, request)
+            served = self._served(now, request)
+        except ApiError as refusal:
+            served = Served(refusal.response())
+        self._metrics.count(request, served.response.status)
+        if served.changes:
+            effects += (Step("A3"), Step("A4"))
+            effects += self._made(now, served, request.verb, request.subresource, request.user, served.base)
+        elif request.verb == "list" and served.response.status == 200:
+            query = request.query
+            facts = {
+                "resource": request.resource,
+                "rev": served.response.revision,
+                "match": query.get("resourceVersionMatch", ""),
+                "continue": bool(query.get("continue")),
+            }
+            effects.append(Note("list", facts))
+        effects.append(Send(source, Reply(call.id, body=encode_value(served.response))))
+        effects.append(Step("A10"))
+        return effects
+
+    def _served(self, now: Instant, request: ApiRequest) -> Served:
+        if reviews.is_review(request):
+            return Served(reviews.answer(request, self._store))
+        return self._registry.serve(now, request)
+
+    def _made(self, now: Instant, served: Served, verb: str, subresource: str, user: str, base: int) -> list[Effect]:
+        """A write's effects up to its answer: durable, noted, told."""
+        effects: list[Effect] = [Step("A5"), *served.writes, Step("A7")]
+        for change in served.changes:
+            effects.append(commit_note(change, verb, subresource, user, base))
+        effects.append(Step("A8"))
+        effects += self._watches.publish(now, served.changes)
+        effects.append(Step("A9"))
+        for change in served.changes:
+            if change.old is not None:
+                change.old.release()
+            if change.deleted:
+                change.record.release()
+        if self._store.revision - self._store.floor > self._history_max and not self._dropping:
+            effects += self._raise_floor(now, self._store.revision - self._history_max // 2)
+        return effects
+
+    def _on_watch(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
+        try:
+            authorizer.check(request, self._store)
+            row = self._registry.row_of(request)
+            effects = self._watches.open(now, source, call.id, call.credit, row, request)
+            self._metrics.count(request, 200)
+            return effects
+        except ApiError as refusal:
+            self._metrics.count(request, refusal.code)
+            code = _CODES.get(refusal.code, Code.OUT_OF_RANGE if refusal.reason == "Timeout" else Code.INTERNAL)
+            return [Send(source, StreamEnd(call.id, code, refusal.body(), refusal.message))]
+
+    # ------------------------------------------------------------ what lies beyond the registry
+
+    def _on_own(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
+        """``/metrics`` and ``/elbowroom/scheduler/metrics``."""
+        if request.resource != "metrics" or request.verb != "get":
+            raise statuses.no_such_resource()
+        if authorizer.MASTERS not in request.groups:
+            path = f"/elbowroom/{request.name}/metrics" if request.name else "/metrics"
+            raise ApiError(403, "Forbidden", f'forbidden: User "{request.user}" cannot get path "{path}"', {})
+        if not request.name:
+            response = ApiResponse(200, self._metrics.text(), content_type=self._metrics.content_type)
+            return [Send(source, Reply(call.id, body=encode_value(response)))]
+        if request.name != "scheduler":
+            raise statuses.no_such_resource()
+        return self._relay(now, source, call, "scheduler", "metrics")
+
+    def _on_proxy(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
+        """``nodes/NAME/proxy/PATH``: the kubelet answers."""
+        known = discovery.find(request.group, request.version, "nodes")
+        subresource = None if known is None else known.subresource("proxy")
+        if subresource is None or request.verb not in subresource.verbs:
+            raise statuses.method_not_allowed()
+        if self._store.get("nodes", "", request.name) is None:
+            raise statuses.not_found("", "nodes", request.name)
+        path = request.query.get("path", "").strip("/")
+        return self._relay(now, source, call, f"kubelet/{request.name}", path)
+
+    def _relay(self, now: Instant, source: str, call: Call, target: str, path: str) -> list[Effect]:
+        body = {"path": path, "query": {}}
+        return self._calls.begin(now, target, "proxy", body, context=(source, call.id, target), timeout=PROXY_SECONDS)
+
+    def _relayed(self, now: Instant, happened: Input) -> list[Effect]:
+        """Hand on the answers of kubelets and the scheduler."""
+        effects, ended = self._calls.finished(now, happened)
+        answers: list[Effect] = list(effects)
+        for finished in ended:
+            source, number, target = finished.context
+            response = _proxied(target, finished.code, finished.body, finished.message)
+            answers.append(Send(source, Reply(number, body=encode_value(response))))
+        return answers
+
+    # ------------------------------------------------------------ compaction
+
+    def _compact(self, now: Instant, timer: str) -> list[Effect]:
+        if timer == COMPACTION:
+            floor, self._last_tick = self._last_tick, self._store.revision
+            effects: list[Effect] = [SetTimer(COMPACTION, Instant(now + self._compaction))]
+            return effects if self._dropping else effects + self._raise_floor(now, floor)
+        rows = self._store.drop(DROPPED_AT_ONCE)
+        if len(rows) < DROPPED_AT_ONCE:
+            self._dropping = False
+            return [*rows, Step("C3"), Step("C4")]
+        return [*rows, Step("C3"), SetTimer(DROPPING, now)]
+
+    def _raise_floor(self, now: Instant, floor: int) -> list[Effect]:
+        """Forget what was before ``floor``: the floor first, then the rows, a few at a time."""
+        persist = self._store.compact(floor)
+        if persist is None:
+            return []
+        self._dropping = True
+        ended = self._watches.compacted()
+        return [Step("C1"), persist, Step("C2"), Note("compacted", {"floor": self._store.floor}), *ended, SetTimer(DROPPING, now)]
+
+
+class _Proxied(msgspec.Struct):
+    """What a component answers to ``proxy``."""
+
+    status: int
+    contentType: str
+    body: bytes
+
+
+def _proxied(target: str, code: Code, body: bytes, message: str) -> ApiResponse:
+    if code is Code.OK:
+        try:
+            answer = decode_value(body, _Proxied)
+            return ApiResponse(answer.status, answer.body, content_type=answer.contentType)
+        except MalformedError as why:
+            message = str(why)
+    refusal = ApiError(503, "ServiceUnavailable", f"error trying to reach service: {target}: {message}")
+    return refusal.response()

@@ -1,0 +1,203 @@
+"""What is done to pods and their owners beside reading and writing them: binding, eviction, scaling."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from elbowroom.api.clock import as_time
+from elbowroom.apiserver import statuses
+from elbowroom.apiserver.kinds import selector_of
+from elbowroom.apiserver.statuses import ApiError
+from elbowroom.apiserver.store import Record
+from elbowroom.apiserver.strategy import Context, Document
+from elbowroom.machine import Instant
+
+DISRUPTED_PODS_MAX = 2000
+
+# ---------------------------------------------------------------- conditions
+
+
+def set_condition(status: Document, condition: Document, now: Instant) -> None:
+    """Set the condition of that type in a status; its time of transition moves only if its value does."""
+    conditions = [dict(held) for held in status.get("conditions", ())]
+    for index, held in enumerate(conditions):
+        if held.get("type") == condition["type"]:
+            since = held.get("lastTransitionTime") if held.get("status") == condition["status"] else as_time(now)
+            conditions[index] = {**condition, "lastTransitionTime": since}
+            break
+    else:
+        conditions.append({**condition, "lastTransitionTime": as_time(now)})
+    status["conditions"] = conditions
+
+
+def _condition(pod: Mapping[str, Any], kind: str, value: str, **words: str) -> Document:
+    made: Document = {"type": kind}
+    if pod["metadata"].get("generation"):
+        made["observedGeneration"] = pod["metadata"]["generation"]
+    return {**made, "status": value, "lastProbeTime": None, **words}
+
+
+# ---------------------------------------------------------------- binding
+
+
+def check_binding(binding: Mapping[str, Any], name: str, namespace: str) -> None:
+    """Is it about this pod, and does it name a node? Upstream answers the latter with a 500."""
+    meta, target = binding["metadata"], binding.get("target", {})
+    if meta.get("namespace") and meta["namespace"] != namespace:
+        raise statuses.bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if meta.get("name", "") != name:
+        raise statuses.bad_request("name in URL does not match name in Binding object")
+    kind = target.get("kind", "")
+    found = []
+    if kind not in ("", "Node"):
+        found.append(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"')
+    if not target.get("name"):
+        found.append("target.name: Required value")
+    if found:
+        raise statuses.internal(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
+
+
+def bind(pod: Document, binding: Mapping[str, Any], context: Context) -> None:
+    """Assign the pod (a copy, changed in place) to the binding's node, or 409 (SC-60)."""
+    meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
+    name = meta["name"]
+    why = ""
+    if meta.get("deletionTimestamp") is not None:
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    elif spec.get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    if why:
+        raise statuses.conflict("", "pods/binding", name, why)
+    spec["nodeName"] = binding["target"]["name"]
+    annotations = binding["metadata"].get("annotations")
+    if annotations:
+        meta["annotations"] = {**meta.get("annotations", {}), **annotations}
+    set_condition(status, _condition(pod, "PodScheduled", "True"), context.now)
+    if context.profile.on("ClearingNominatedNodeNameAfterBinding"):
+        status.pop("nominatedNodeName", None)
+
+
+# ---------------------------------------------------------------- eviction
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """May the pod be evicted? ``budget``: the whole new document of the budget that pays for it."""
+
+    refusal: ApiError | None = None
+    budget: Document | None = None
+
+
+_GRANTED = Verdict()
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+def judge_eviction(pod: Mapping[str, Any], budgets: Sequence[Record], now: Instant) -> Verdict:
+    """Ask the budgets that select the pod; ended, pending and deleted pods disrupt nobody."""
+    if pod["metadata"].get("deletionTimestamp") is not None or pod["status"].get("phase") in ("Succeeded", "Failed", "Pending"):
+        return _GRANTED
+    labels = pod["metadata"].get("labels", {})
+    mine = [record for record in budgets if _selects(record.document, labels)]
+    if not mine:
+        return _GRANTED
+    if len(mine) > 1:
+        return Verdict(
+            statuses.internal("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
+        )
+    budget = mine[0].copy()
+    spec, status = budget["spec"], budget.setdefault("status", {})
+    if not _is_ready(pod):
+        if spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+            return _GRANTED
+        if status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0:
+            return _GRANTED
+    return _spend(budget, pod["metadata"]["name"], now)
+
+
+def _selects(budget: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    selector = budget["spec"].get("selector")
+    return selector is not None and bool(selector_of(selector).matches(labels))
+
+
+def _is_ready(pod: Mapping[str, Any]) -> bool:
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in pod["status"].get("conditions", ()))
+
+
+def _spend(budget: Document, pod: str, now: Instant) -> Verdict:
+    name, status = budget["metadata"]["name"], budget["status"]
+    if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
+        text = f"The disruption budget {name} is still being processed by the server."
+        return Verdict(statuses.too_many_requests(_REFUSED, [{"reason": "DisruptionBudget", "message": text}], 10))
+    allowed = status.get("disruptionsAllowed", 0)
+    if allowed < 0:
+        return Verdict(statuses.forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative"))
+    if len(status.get("disruptedPods", {})) > DISRUPTED_PODS_MAX:
+        text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        return Verdict(statuses.forbidden("policy", "poddisruptionbudget", name, text))
+    if allowed == 0:
+        text = (
+            f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods "
+            f"and has {status.get('currentHealthy', 0)} currently"
+        )
+        failed: Mapping[str, Any] = next((c for c in status.get("conditions", ()) if c.get("type") == "DisruptionAllowed"), {})
+        if failed.get("status") == "False" and failed.get("reason") == "SyncFailed":
+            text = f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {failed.get('message', '')}"
+        return Verdict(statuses.too_many_requests(_REFUSED, [{"reason": "DisruptionBudget", "message": text}]))
+    status["disruptionsAllowed"] = allowed - 1
+    if allowed == 1:
+        condition = {
+            "type": "DisruptionAllowed",
+            "status": "False",
+            "observedGeneration": status.get("observedGeneration", 0),
+            "reason": "InsufficientPods",
+            "message": "",
+        }
+        set_condition(status, condition, now)
+    status["disruptedPods"] = {**status.get("disruptedPods", {}), pod: as_time(now)}
+    return Verdict(None, budget)
+
+
+def tell_of_eviction(pod: Document, now: Instant) -> None:
+    """The condition that says why the pod goes."""
+    words = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+    set_condition(pod["status"], _condition(pod, "DisruptionTarget", "True", **words), now)
+
+
+# ---------------------------------------------------------------- scale
+
+
+def scale_of(document: Mapping[str, Any]) -> Document:
+    """The Scale of a replica set or deployment."""
+    meta, spec, status = document["metadata"], document["spec"], document.get("status", {})
+    shown = {name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if name in meta}
+    scaled: Document = {"replicas": status.get("replicas", 0)}
+    text = _selector_text(spec.get("selector", {}))
+    if text:
+        scaled["selector"] = text
+    replicas = spec.get("replicas", 0)
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": shown,
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": scaled,
+    }
+
+
+def _selector_text(selector: Mapping[str, Any]) -> str:
+    """A LabelSelector in the query's syntax, ordered by key."""
+    parts = [(key, f"{key}={value}") for key, value in selector.get("matchLabels", {}).items()]
+    for expression in selector.get("matchExpressions", ()):
+        key, values = expression.get("key", ""), ",".join(sorted(expression.get("values", ())))
+        match expression.get("operator"):
+            case "In":
+                parts.append((key, f"{key} in ({values})"))
+            case "NotIn":
+                parts.append((key, f"{key} notin ({values})"))
+            case "Exists":
+                parts.append((key, key))
+            case _:
+                parts.append((key, f"!{key}"))
+    return ",".join(text for _, text in sorted(parts))
