@@ -39,7 +39,7 @@ LOOK_AGAIN = seconds(1)
 FINALIZER = "kubernetes"
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
+class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     remaining_item_count: int = 0
 
 
