@@ -1,7 +1,8 @@
 """Machines for the tests of hosts and of the simulated world: they do what they are told over the bus, and count it."""
 
 import random
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -61,7 +62,7 @@ class Actor:
                 self.news.append(f"reply {id} {source}")
             case TimerFired(name):
                 self.news.append(f"timer {name}")
-                return [Note("probe.timer", {"name": name, "late_ns": now - int(name.rpartition("@")[2] or now)})]
+                return [Note("probe.timer", {"name": name, "late_ns": now - int(name.partition("@")[2] or now)})]
             case PeerConnected(peer):
                 self.news.append(f"connected {peer}")
                 return [Note("probe.connected", {"peer": peer})]
@@ -91,6 +92,8 @@ class Actor:
                 return [Send(target, Call(id, "state"))]
             case ["work", token]:
                 return [Work(token, lambda: token.upper())]
+            case ["drive", token]:
+                return [Work(token, "task")]
             case ["fail", token]:
                 return [Work(token, lambda: 1 // 0)]
         raise ValueError(entry)
@@ -98,3 +101,62 @@ class Actor:
 
 def build(config: Mapping[str, Any], rng: random.Random) -> Actor:
     return Actor(config, rng)
+
+
+class GatedDisk:
+    """A disk whose commits wait until the test lets them pass; it remembers the groups."""
+
+    made: "dict[str, GatedDisk]" = {}
+
+    def __init__(self, path: str) -> None:
+        self.gate = threading.Event()
+        self.begun = threading.Semaphore(0)
+        self.groups: list[list[str]] = []
+        self.kept: dict[str, bytes] = {}
+        self.fail = False
+        self.idled = threading.Event()
+        self.made[path] = self
+
+    def load(self) -> dict[str, bytes]:
+        return dict(self.kept)
+
+    def commit(self, writes: Sequence[Persist], step: Callable[[str], None]) -> None:
+        self.groups.append([write.key for write in writes])
+        self.begun.release()
+        self.gate.wait(10)
+        if self.fail:
+            raise OSError(28, "no space left on device")
+        self.kept.update({write.key: write.value or b"" for write in writes})
+
+    def idle(self) -> None:
+        self.idled.set()
+
+    def close(self) -> None: ...
+
+
+class EchoDriver:
+    """Answers each message to ``http/...`` at once, from within ``deliver``, and does work."""
+
+    prefix = "http/"
+    stopped = 0
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = config
+
+    async def start(self, post: Callable[[Input], None]) -> Mapping[str, Any]:
+        self.post = post
+        return {"port": self.config["port"]}
+
+    def deliver(self, effect: Send) -> None:
+        assert isinstance(effect.message, Call)
+        self.post(Received(effect.target, Reply(effect.message.id, body=b"driver")))
+
+    def work(self, effect: Work) -> None:
+        self.post(WorkDone(effect.token, f"driven {effect.task}"))
+
+    async def stop(self) -> None:
+        EchoDriver.stopped += 1
+
+
+def broken(config: Mapping[str, Any], rng: random.Random) -> Actor:
+    raise RuntimeError("cannot be built")

@@ -15,7 +15,7 @@ from elbowroom.host.clock import Clock, Timers
 from elbowroom.host.disks import FilesDisk, MemoryDisk
 from elbowroom.host.failpoints import Failpoints
 from elbowroom.host.history import FLUSH_SECONDS, History
-from elbowroom.host.seams import Disk, Driver
+from elbowroom.host.seams import Disk, Driver, IdleDisk
 from elbowroom.host.sockets import Dialer, Listener, Sent
 from elbowroom.host.spec import Arm, DiskSpec, MachineSpec
 from elbowroom.machine import (
@@ -37,6 +37,8 @@ from elbowroom.wire import MalformedError, decode, encode
 
 GROUP_MAX = 64
 """Writes that are committed together at most."""
+IDLE_SECONDS = 1.0
+"""So long after the last write a disk is told that it is idle."""
 PENDING_MAX = 20_000
 """Effects that wait for the disk before the machine's sockets are read no further."""
 
@@ -104,15 +106,14 @@ class Store:
 
         return load() if self.writer is None else await loop.run_in_executor(self.writer, load)
 
-    def forget_open(self) -> None:
-        """A write was broken off: files are looked at anew by the next life."""
-        if isinstance(self.disk, FilesDisk):
+    async def reopen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close what a process of its own would have lost: a write may have been broken off half-way. Memory stays."""
+        if self.writer is not None and self.disk is not None:
+            await loop.run_in_executor(self.writer, self.disk.close)
             self.disk = None
 
     async def close(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self.disk is not None and self.writer is not None:
-            await loop.run_in_executor(self.writer, self.disk.close)
-        self.disk = None
+        await self.reopen(loop)
         if self._own is not None:
             self._own.shutdown()
 
@@ -141,6 +142,7 @@ class Incarnation:
         self._late: list[str] = []
         self._lost: set[str] = set()
         self._flush_due = False
+        self._idle: asyncio.TimerHandle | None = None
         self._stepping = False
         self._pumping = False
         self._waiting: asyncio.Future[None] | None = None
@@ -185,6 +187,8 @@ class Incarnation:
         """End as if killed: what waits is forgotten; only the write under way is waited for, since its thread cannot be stopped."""
         self.alive = False
         self._process.timers.drop(self)
+        if self._idle is not None:
+            self._idle.cancel()
         self._pending.clear()
         self._inbox.clear()
         if not stopped:
@@ -393,6 +397,18 @@ class Incarnation:
             disk.commit(group, self._at_step_on_writer)
         else:
             self._wait(self._loop.run_in_executor(writer, disk.commit, group, self._at_step_on_writer))
+            if isinstance(disk, IdleDisk):
+                if self._idle is not None:
+                    self._idle.cancel()
+                self._idle = self._loop.call_later(IDLE_SECONDS, self._tidy, disk, writer)
+
+    def _tidy(self, disk: IdleDisk, writer: ThreadPoolExecutor) -> None:
+        def done(tidied: "asyncio.Future[None]") -> None:
+            if tidied.exception() is not None and self.alive:
+                self.note("disk.untidy", {"why": str(tidied.exception())})
+
+        self._idle = None
+        self._loop.run_in_executor(writer, disk.idle).add_done_callback(done)
 
     def _wait(self, until: "asyncio.Future[None]") -> None:
         self._waiting = until

@@ -37,6 +37,7 @@ class Host:
         self._spec = spec
         self._shared = len(spec.machines) != 1
         self.loop = loop
+        self._thread = threading.get_ident()
         self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         if self._shared:
             self.context.set(zmq.MAX_SOCKETS, 60_000)  # four sockets for each dialled peer; a megabyte for the table
@@ -129,7 +130,7 @@ class Host:
         incarnation = self._running.pop(name, None)
         if incarnation is not None:
             await incarnation.abandon()
-            self._stores[name].forget_open()
+            await self._stores[name].reopen(self.loop)
             self.report(control.Ended(name, why))
         await self._begin(name)
 
@@ -222,7 +223,7 @@ class Host:
             return self.clock.real_seconds(seconds(delay))
         if word == "kill":
             raise KilledError(order.label)
-        if threading.current_thread() is threading.main_thread():
+        if threading.get_ident() == self._thread:
             incarnation.pause()
         else:
             self.loop.call_soon_threadsafe(incarnation.pause)

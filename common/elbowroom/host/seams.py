@@ -1,7 +1,7 @@
 """The seams: what a host needs of the world, each with a real and a simulated side that pass one conformance suite."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from elbowroom.machine import Input, Persist, Send, Work
 
@@ -22,6 +22,15 @@ class Disk(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class IdleDisk(Disk, Protocol):
+    """A disk that has something to tidy up."""
+
+    def idle(self) -> None:
+        """Nothing was written for a while. ``OSError`` if it cannot be done now, which does no harm."""
+        ...
 
 
 class Driver(Protocol):

@@ -9,6 +9,7 @@ import errno
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -180,7 +181,10 @@ class Listener:
         return self.pump.send([identity, frame], identity)
 
     def close(self, linger_ms: int = 0) -> None:
+        """Close, and remove the file of an ``ipc`` address, which libzmq leaves behind."""
         self.pump.close(linger_ms)
+        if self.address.startswith("ipc://"):
+            Path(self.address.removeprefix("ipc://")).unlink(missing_ok=True)
 
     def _on_frames(self, frames: list[bytes]) -> None:
         # A routing id that libzmq made up begins with NUL: a peer without a name, with whom we don't speak.

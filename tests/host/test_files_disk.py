@@ -1,0 +1,98 @@
+"""A directory of files: in which order it touches the file system, and what a failure leaves."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elbowroom.host.disks import FilesDisk, SystemFiles, file_name, key_of
+from elbowroom.machine import Persist
+
+
+class Recording(SystemFiles):
+    """The real calls, recorded; the call named ``fails`` raises."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.calls: list[str] = []
+        self.fails = fails
+
+    def _call(self, what: str, path: str) -> None:
+        self.calls.append(f"{what} {Path(path).name}")
+        if self.calls[-1] == self.fails:
+            self.fails = ""
+            raise OSError(28, "no space left on device")
+
+    def write(self, path: str, value: bytes) -> None:
+        self._call("write", path)
+        super().write(path, value)
+
+    def sync(self, path: str) -> None:
+        self._call("sync", path)
+        super().sync(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._call("rename", source)
+        super().rename(source, target)
+
+
+def nothing(label: str) -> None: ...
+
+
+def test_a_file_is_replaced_by_writing_syncing_renaming_and_syncing_the_directory(tmp_path: Path) -> None:
+    files = Recording()
+    FilesDisk(str(tmp_path / "d"), files).commit([Persist("a", b"1")], nothing)
+    assert files.calls == ["write a~", "sync a~", "rename a~", "sync d"]
+
+
+def test_a_group_without_labels_syncs_the_directory_once(tmp_path: Path) -> None:
+    files = Recording()
+    FilesDisk(str(tmp_path / "d"), files).commit([Persist("a", b"1"), Persist("b", b"2"), Persist("c", None)], nothing)
+    assert files.calls.count("sync d") == 1
+    assert files.calls[-1] == "sync d"
+
+
+def test_each_label_is_told_right_after_its_call(tmp_path: Path) -> None:
+    files = Recording()
+    FilesDisk(str(tmp_path / "d"), files).commit([Persist("a", b"1", ("K4", "K5", "K6", "K7"))], files.calls.append)
+    assert files.calls == ["write a~", "K4", "sync a~", "K5", "rename a~", "K6", "sync d", "K7"]
+
+
+@pytest.mark.parametrize("fails", ["write a~", "sync a~", "rename a~"])
+def test_a_failure_before_the_rename_leaves_the_old_value_and_a_disk_that_refuses(tmp_path: Path, fails: str) -> None:
+    FilesDisk(str(tmp_path)).commit([Persist("a", b"old")], nothing)
+    disk = FilesDisk(str(tmp_path), Recording(fails))
+    with pytest.raises(OSError, match="no space"):
+        disk.commit([Persist("a", b"new")], nothing)
+    with pytest.raises(OSError, match="earlier write failed"):
+        disk.commit([Persist("b", b"1")], nothing)
+    assert FilesDisk(str(tmp_path)).load() == {"a": b"old"}
+
+
+def test_what_a_dead_process_left_half_written_is_removed(tmp_path: Path) -> None:
+    FilesDisk(str(tmp_path)).commit([Persist("a", b"1")], nothing)
+    (tmp_path / "a~").write_bytes(b"half")
+    assert FilesDisk(str(tmp_path)).load() == {"a": b"1"}
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20))
+def test_a_file_name_is_no_path_and_gives_the_key_back(key: str) -> None:
+    name = file_name(key)
+    assert "/" not in name
+    assert not name.startswith(".")
+    assert not name.endswith("~")
+    assert name.isascii()
+    assert key_of(name) == key
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_two_keys_have_two_file_names_even_where_case_does_not_count(one: str, other: str) -> None:
+    if one and other and one != other and (one + other).isascii():
+        assert file_name(one).lower() != file_name(other).lower()
+
+
+@pytest.mark.parametrize("key", ["", "x" * 300])
+def test_a_key_that_makes_no_file_name_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="makes no file name"):
+        file_name(key)
