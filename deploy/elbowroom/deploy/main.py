@@ -207,10 +207,12 @@ def demo(
 def check(history: Annotated[Path, typer.Argument(help="A directory of histories (see status).")]) -> None:
     """Judge a recorded history against every invariant; exit 1 if one was broken."""
     from elbowroom.history import report
+    from elbowroom.history.files import UnreadableHistoryError
 
-    if not history.exists():
-        raise UserError(f"{history}: no such file or directory")
-    verdict = report.check(history)
+    try:
+        verdict = report.check(history)
+    except (UnreadableHistoryError, OSError) as why:
+        raise UserError(str(why)) from why
     print(verdict.text())
     raise typer.Exit(1 if verdict.failures else 0)
 

@@ -8,6 +8,7 @@ what people ask for over the control socket. It holds nothing that another life 
 import asyncio
 import json
 import os
+import re
 import secrets
 import signal
 import sys
@@ -41,6 +42,8 @@ from elbowroom.machine import parse_time
 from elbowroom.rpc import create
 
 READY_SECONDS = 60.0
+TRIES = 3
+"""How often a component may fail to begin, while the cluster comes up, before all is given up."""
 STOP_SECONDS = 4.0
 SIGNAL_SECONDS = 10.0
 HISTORIES_KEPT = 10
@@ -92,6 +95,7 @@ class Supervisor:
         self._nodes: dict[str, Node] = {}
         self._armed: set[tuple[str, str]] = set()
         self._problem = ""
+        self._is_up = False
         self._stopping = False
         self._pids: dict[int, str] = {}
         self._bus: BusClient | None = None
@@ -148,6 +152,7 @@ class Supervisor:
         await self._create_nodes(self._bus)
         await self._until(self._all_ready, READY_SECONDS, "not all nodes became Ready")
         if not self._stopping:
+            self._is_up = True
             ready = {
                 "event": "ready",
                 "kubeconfig": str(self._home.kubeconfig),
@@ -306,11 +311,12 @@ class Supervisor:
         raise ZygoteError("the zygote is gone")
 
     def _on_failure(self, machine: str, why: str) -> None:
-        """A machine could not begin: for the API server's first life that is the end, and the reason is what people need."""
+        """A machine could not begin. If it never could, that is the end, and its reason what people need."""
         component = self._fleet.components.get(machine)
         print(f"{machine}: {why}", file=sys.stderr, flush=True)
-        if machine == "apiserver" and component is not None and not component.epoch:
-            self._problem = why.removeprefix("failed: ")
+        tries = 1 if machine == "apiserver" else TRIES
+        if component is not None and not self._is_up and not component.epoch and component.restarts + 1 >= tries:
+            self._problem = f"{machine} cannot start: {_reason(why)}"
             self._stop()
 
     # ------------------------------------------------------------ people
@@ -490,6 +496,12 @@ def _forget_old(home: Home) -> None:
             file.unlink(missing_ok=True)
     for old in sorted(home.histories.iterdir())[: -HISTORIES_KEPT + 1]:
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _reason(why: str) -> str:
+    """The words of the failure that a host reports as ``failed: SomeError('words')``."""
+    words = re.fullmatch(r"failed: \w+\((['\"])(.*)\1\)", why, re.DOTALL)
+    return words[2] if words else why.removeprefix("failed: ")
 
 
 def _ending(status: int) -> str:
