@@ -49,6 +49,8 @@ class _Victim:
     stage: str = "condition"
     tries: int = 0
     again_at: Instant | None = None
+    is_told: bool = False
+    """Was its deletion asked for, whatever became of the call?"""
 
 
 @dataclass(slots=True)
@@ -222,7 +224,9 @@ class Actuator:
             "generation": round_.preemptor.pod.metadata.generation,
         }
         request = delete("pods", pod.metadata.name, namespace=pod.metadata.namespace)
-        return [Note("sch.delete", facts), *self._calls.api(now, request, context=call), Step(f"S7.{victim.number}")]
+        said = [] if victim.is_told else [Note("sch.delete", facts)]
+        victim.is_told = True
+        return [*said, *self._calls.api(now, request, context=call), Step(f"S7.{victim.number}")]
 
     def _gone(self, now: Instant, round_: _Round, victim: _Victim, told: bool = False) -> list[Effect]:
         effects: list[Effect] = [Step(f"S8.{victim.number}")] if told else []

@@ -318,10 +318,15 @@ class Scheduler:
             "pod": info.key,
             "uid": info.uid,
             "generation": info.pod.metadata.generation,
-            "node": node,
+            "priority": info.priority,
+            "preemption_policy": info.pod.spec.preemption_policy or "PreemptLowerPriority",
             "resize": is_resize,
-            "victims": [victim.uid for victim in victims],
-            "victimPods": [victim.key for victim in victims],
+            "node": node,
+            "pod_node": info.pod.spec.node_name,
+            "policy_disabled": self._forbids_resizes(info, node),
+            "victims": [
+                {"pod": each.key, "uid": each.uid, "priority": each.priority, "node": each.pod.spec.node_name} for each in victims
+            ],
             "violations": plan.candidate.violations,
             "oracle_inputs": plan.inputs,
         }
@@ -336,6 +341,13 @@ class Scheduler:
         lower = [other for other in self._nominator.on(node) if other.priority < info.priority]
         told, ended = self._actuator.begin(now, info, node, victims, lower)
         return effects + told + self._on_ended(now, ended)
+
+    def _forbids_resizes(self, info: PodInfo, node: str) -> bool:
+        """Does the node's policy stand, as this profile reads it?"""
+        if self._profile.policy_by_condition:
+            return is_preemption_disabled(info.pod)
+        held = self._nodes.store.get(node)
+        return held is not None and held.resize_preemption_disabled
 
     def _failed(
         self, now: Instant, entry: QueuedPod, rejected_by: Sequence[str], reason: str, message: str, nomination: str | None

@@ -258,33 +258,25 @@ def _cost(candidate: Candidate, now: int) -> tuple[int, int, int, int, int]:
 
 
 def oracle_inputs(info: PodInfo, node_name: str, world: World) -> dict[str, Any]:
-    """All that the choice of victims depends on, as plain values: who reads the history can choose again."""
+    """What the choice of victims on a node was made from, as plain values: who reads the history can choose again.
+
+    Where inter-pod affinity or ports kept the pod out, sums alone don't tell.
+    """
     node = world.snapshot.get(node_name)
-    assert node is not None and node.node is not None, "victims are sought on nodes of the snapshot"
+    assert node is not None, "victims are sought on nodes of the snapshot"
     pods = list(node.pods.values())
     own = node.pods.get(info.uid)
     return {
         "now": world.now,
-        "node": {
-            "name": node_name,
-            "allocatable": dict(node.allocatable),
-            "resizePreemptionDisabled": node.node.resize_preemption_disabled,
-        },
-        "preemptor": {
-            "uid": info.uid,
-            "pod": info.key,
-            "priority": info.priority,
-            "preemptionPolicy": info.pod.spec.preemption_policy or "PreemptLowerPriority",
-            "resize": bool(info.pod.spec.node_name),
-            "want": dict(info.want),
-            "have": dict(own.requests) if own is not None else {},
-        },
+        "allocatable": dict(node.allocatable),
+        "want": dict(info.want),
+        "have": dict(own.requests) if own is not None else {},
         "pods": [
             {
                 "uid": other.uid,
-                "pod": other.key,
+                "name": other.key,
                 "priority": other.priority,
-                "startTime": other.started(world.now),
+                "start_time": other.started(world.now),
                 "requests": dict(other.requests),
                 "terminating": other.pod.is_terminating,
             }
@@ -293,8 +285,8 @@ def oracle_inputs(info: PodInfo, node_name: str, world: World) -> dict[str, Any]
         "budgets": [
             {
                 "name": budget.key,
-                "disruptionsAllowed": budget.allowed,
-                "disruptedPods": sorted(budget.disrupted),
+                "disruptions_allowed": budget.allowed,
+                "disrupted_pods": sorted(budget.disrupted),
                 "covers": [other.uid for other in pods if budget.covers(other)],
             }
             for budget in world.budgets

@@ -147,7 +147,9 @@ class SchedulingQueue:
         if self._error_backoff or self._backoff:
             moments.append(Instant((now // WINDOW + 1) * WINDOW))
         if self._unschedulable:
-            moments.append(Instant((self._last_flush or now) + FLUSH_UNSCHEDULABLE))
+            if self._last_flush is None:
+                self._last_flush = now
+            moments.append(Instant(self._last_flush + FLUSH_UNSCHEDULABLE))
         return max(Instant(now + 1), min(moments)) if moments else None
 
     def drain(self) -> list[Effect]:

@@ -38,14 +38,14 @@ class Constraint:
         self.min_domains = view.min_domains or 1
         self.self_match = int(self.counts(owner))
 
-    def counts(self, other: PodInfo) -> bool:
-        """Is it a pod of the group? One that is ending is no longer."""
+    def selects(self, other: PodInfo) -> bool:
+        """Is it a pod of the group?"""
         meta = other.pod.metadata
-        return (
-            meta.namespace == self._owner.pod.metadata.namespace
-            and not other.pod.is_terminating
-            and self._selector.matches(meta.labels)
-        )
+        return meta.namespace == self._owner.pod.metadata.namespace and self._selector.matches(meta.labels)
+
+    def counts(self, other: PodInfo) -> bool:
+        """Does it count in its domain? One that is ending does no longer."""
+        return not other.pod.is_terminating and self.selects(other)
 
     def admits(self, node: Node) -> bool:
         """Does the node belong to the domains that are compared?"""
@@ -114,11 +114,7 @@ def _count(constraints: Sequence[Constraint], node: NodeInfo, counts: Counter[Do
 
 def _pod_matters(waiting: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
     constraints = _constraints(waiting, "DoNotSchedule")
-    if old is not None and new is None:
-        # It may have been ending for a while, and so not counted; its going still tells of a change.
-        meta = old.pod.metadata
-        return meta.namespace == waiting.pod.metadata.namespace
-    return any(constraint.counts(pod) for constraint in constraints for pod in (old, new) if pod is not None)
+    return any(constraint.selects(pod) for constraint in constraints for pod in (old, new) if pod is not None)
 
 
 def _node_matters(waiting: PodInfo, old: Node | None, new: Node | None) -> bool:
