@@ -13,6 +13,8 @@ from elbowroom.api.quantity import Quantity
 from elbowroom.api.resources import Amounts, effective_limit_amounts, effective_request_amounts, has_pod_level_resources, qos_class
 
 ONE = Quantity(10**9)
+OBJECT: Amounts = {"count/pods": ONE}
+"""What a pod counts for when all else is over."""
 _ZERO = Quantity(0)
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
@@ -63,12 +65,15 @@ def is_charged(pod: Pod, now: int) -> bool:
 
 def usage(pod: Pod, now: int) -> Amounts:
     """What the pod is charged, by the names that quotas use."""
-    if not is_charged(pod, now):
-        return {"count/pods": ONE}
+    return charge(pod) if is_charged(pod, now) else OBJECT
+
+
+def charge(pod: Pod) -> Amounts:
+    """What the pod is charged as long as it counts."""
     # Upstream's quota evaluator does not look at the status of the pod as a whole, unlike its scheduler.
     requests = effective_request_amounts(pod, pod_level_status=False)
     limits = effective_limit_amounts(pod, pod_level_status=False)
-    return {"count/pods": ONE, **_charged(requests, limits)}
+    return {**OBJECT, **_charged(requests, limits)}
 
 
 def _charged(requests: Amounts, limits: Amounts) -> Amounts:

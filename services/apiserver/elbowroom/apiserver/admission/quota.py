@@ -5,7 +5,8 @@ anew; since that controller's copies may lag, ours also counts what is stored an
 accepted never passes ``hard``. The raised ``status.used`` is committed with the write (``Context.also_write``).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ class QuotaPlugin(Plugin):
     name = "ResourceQuota"
 
     def __init__(self) -> None:
-        self._views: dict[str, dict[str, tuple[str, Pod]]] = {}
+        self._measured: dict[str, dict[str, _Measured]] = {}
 
     def validate(self, context: Context, attributes: Attributes) -> Refusal | None:
         if not attributes.namespace or attributes.new is None or attributes.resource in _NOT_COUNTED:
@@ -92,22 +93,37 @@ class QuotaPlugin(Plugin):
             }
             if not charge:
                 continue
-            refusal = _exceeded(quota, charge, self._stored(context, attributes, quota), charges, document)
+            refusal = _exceeded(quota, charge, self._stored(context, attributes.namespace, quota, charge), charges, document)
             if refusal is not None:
                 return refusal
         _write(context, charges)
         return None
 
-    def _stored(self, context: Context, attributes: Attributes, quota: ResourceQuota) -> Amounts:
-        """What the stored pods are charged by now. Views are kept by revision, so a pod is parsed once, not once a write."""
-        known, views = self._views.get(attributes.namespace, {}), dict[str, tuple[str, Pod]]()
-        for document in context.reader.list("pods", attributes.namespace):
+    def _stored(self, context: Context, namespace: str, quota: ResourceQuota, names: Iterable[str]) -> Amounts:
+        """What the stored pods are charged by now. A pod is measured once a revision, not once a write."""
+        known, measured = self._measured.get(namespace, {}), dict[str, _Measured]()
+        for document in context.reader.list("pods", namespace):
             uid, revision = document["metadata"]["uid"], document["metadata"]["resourceVersion"]
             held = known.get(uid)
-            views[uid] = held if held is not None and held[0] == revision else (revision, pod_view(document))
-        self._views[attributes.namespace] = views
-        charged = [pod for _, pod in views.values() if quotas.selects(quota, pod)]
-        return quotas.total(quotas.usage(pod, context.now) for pod in charged)
+            if held is None or held.revision != revision:
+                pod = pod_view(document)
+                held = _Measured(revision, pod, quotas.charge(pod))
+            measured[uid] = held
+        self._measured[namespace] = measured
+        charges = [one.charge(context.now) for one in measured.values() if quotas.selects(quota, one.pod)]
+        return {name: Quantity(sum(charge[name].nanos for charge in charges if name in charge)) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A stored pod at one of its revisions, and what it is charged while it counts."""
+
+    revision: str
+    pod: Pod
+    full: Amounts
+
+    def charge(self, now: int) -> Amounts:
+        return self.full if quotas.is_charged(self.pod, now) else quotas.OBJECT
 
 
 def _handles_pod(attributes: Attributes) -> bool:
