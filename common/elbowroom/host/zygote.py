@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import msgspec
@@ -112,8 +113,10 @@ class Zygote:
             yield exited
 
     async def stop(self) -> None:
-        """End the zygote; children that still run are killed by the kernel."""
+        """End the zygote, even a frozen one; children that still run are killed by the kernel."""
         self._lost()
+        with suppress(ProcessLookupError):
+            self._process.kill()
         await self._process.wait()
 
     def _read(self) -> None:

@@ -99,9 +99,11 @@ def start(wanted: Plan, *, detach: bool, show: Progress) -> None:
     from elbowroom.deploy import supervisor
 
     with show:
+        show.stays = True
         failure = supervisor.run(wanted, show.tell)
     if failure:
         raise UserError(failure)
+    print(f"cluster {wanted.home.name} is down; its data stays in {wanted.home.path}")
 
 
 def _start_daemon(wanted: Plan, show: Progress) -> None:

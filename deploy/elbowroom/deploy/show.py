@@ -11,6 +11,8 @@ class Progress:
 
     def __init__(self, name: str, *, quiet: bool = False) -> None:
         self._name, self._quiet = name, quiet
+        self.stays = False
+        """The command does not return when all is Ready."""
         self._bar: Any = None
         self._task: Any = None
         self._nodes = (-1, -1)
@@ -47,6 +49,8 @@ class Progress:
                 if not self._quiet:
                     print(f"cluster {self._name}: {nodes} nodes Ready after {seconds:.1f} s")
                     print(f"kubeconfig: {kubeconfig}")
+                    if self.stays:
+                        print("Ctrl-C takes it down.")
                     sys.stdout.flush()
             case {"event": "note", "text": text}:
                 print(text, file=sys.stderr, flush=True)

@@ -117,10 +117,15 @@ class Topology:
 
     def forget_all_nodes(self) -> None:
         """The store keeps nothing over its end, so the nodes' disks speak of pods that nobody knows any more."""
-        shutil.rmtree(self.data / "nodes", ignore_errors=True)
+        shutil.rmtree(self._nodes, ignore_errors=True)
+
+    @property
+    def _nodes(self) -> Path:
+        """Apart for a store in memory, so that one on disk finds its nodes as it left them."""
+        return self.data / ("nodes" if self.store == "sqlite" else "volatile-nodes")
 
     def _node_data(self, node: str) -> Path:
-        return self.data / "nodes" / node
+        return self._nodes / node
 
     def _address(self, name: str) -> str:
         return f"ipc://{self.sockets}/{name}.sock"
