@@ -146,13 +146,13 @@ class Reflector(Generic[View]):
     def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
         """Effects of the stream, and what changed in the copy, in the order of the revisions."""
         match happened:
-            case Received(_, StreamEvent(id=self._id) as event):
+            case Received(self._target, StreamEvent(id=self._id) as event):
                 return self._on_event(now, event)
-            case Received(_, StreamBookmark(id=self._id) as mark):
+            case Received(self._target, StreamBookmark(id=self._id) as mark):
                 return self._on_bookmark(now, mark)
-            case Received(_, StreamEnd(id=self._id) as end):
+            case Received(self._target, StreamEnd(id=self._id) as end):
                 return self._on_end(now, end.code, end.message), ()
-            case Received(_, Reply(id=self._id) as reply):
+            case Received(self._target, Reply(id=self._id) as reply):
                 return self._on_end(now, reply.code, reply.message), ()
             case TimerFired(self._timer):
                 return self._on_timer(now), ()
@@ -180,7 +180,10 @@ class Reflector(Generic[View]):
         if self._spent >= CREDIT // 2:
             effects.append(Send(self._target, StreamCredit(self._id, self._spent)))
             self._spent = 0
-        meta = self._key_decoder.decode(event.object).metadata
+        try:
+            meta = self._key_decoder.decode(event.object).metadata
+        except msgspec.MsgspecError as why:
+            return self._broken(now, f"event {event.sequence} names no object: {why}"), ()
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         if self._initial is not None:
             self._initial[key] = None
@@ -188,7 +191,11 @@ class Reflector(Generic[View]):
             self._revision = event.revision
             facts = {"id": self._id, "rev": event.revision, "type": event.change, "key": f"{self._resource}/{key}"}
             effects.append(Note("watch.event", facts))
-        change = self._apply(key, event)
+        try:
+            change = self._apply(key, event)
+        except msgspec.MsgspecError as why:
+            # The copy keeps what it had: one odd object must not cost the rest of the collection.
+            return [*effects, Note("watch.unreadable", {"watch": self._name, "key": key, "why": str(why)})], ()
         return effects, (() if change is None else (change,))
 
     def _apply(self, key: str, event: StreamEvent) -> Change[View] | None:

@@ -79,10 +79,11 @@ class Calls:
     def finished(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Finished]]:
         """The calls that ``happened`` ends, and effects of ours (the deadline timer)."""
         match happened:
-            case Received(_, Reply() as reply):
-                call = self._open.pop(reply.id, None)
-                if call is None:
-                    return (), ()
+            case Received(source, Reply() as reply):
+                call = self._open.get(reply.id)
+                if call is None or call.target != source:
+                    return (), ()  # ended before, or somebody answers for another
+                del self._open[reply.id]
                 return (), (Finished(call.context, reply.code, reply.body, reply.message),)
             case TimerFired(self.TIMER):
                 return self._expire(now)

@@ -6,7 +6,7 @@ import msgspec
 
 from elbowroom.machine import Note
 from elbowroom.rpc.calls import Finished
-from elbowroom.wire import ApiRequest
+from elbowroom.wire import ApiRequest, Code
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
@@ -48,6 +48,6 @@ def ended(op: str, request: ApiRequest, finished: Finished) -> Note:
     facts = {**_facts(op, request), "status": response.status}
     if 200 <= response.status < 300:
         return Note("api.ok", {**facts, "rev": response.revision})
-    # A server that gave up half-way (500, 504) does not say how far it came.
-    unknown = response.status in (500, 504) if response.status else not finished.code.definite
+    # A server that gave up half-way (500, 504) does not say how far it came, nor does an answer that cannot be read.
+    unknown = response.status in (500, 504) if response.status else finished.code is Code.OK or not finished.code.definite
     return Note("api.info" if unknown else "api.fail", {**facts, "code": finished.code.name})
