@@ -50,9 +50,9 @@ class PodStrategy(Strategy):
         default_pod(document)
 
     def prepare_create(self, context: Context, new: Document) -> None:
-        new["status"] = {"phase": "Pending", "qosClass": qos_class(pod_view({**new, "status": {}}))}
+        status: Document = {"phase": "Pending", "qosClass": qos_class(pod_view({**new, "status": {}}))}
         if new["spec"].get("schedulingGates"):
-            new["status"]["conditions"] = [
+            status["conditions"] = [
                 {
                     "type": "PodScheduled",
                     "status": "False",
@@ -62,6 +62,7 @@ class PodStrategy(Strategy):
                     "message": "Scheduling is blocked due to non-empty scheduling gates",
                 }
             ]
+        new["status"] = status
         merge_match_label_keys(new)
         context.warnings.extend(_warnings(new))
 
