@@ -325,9 +325,10 @@ class Cluster:
             self.put(request.resource, document)
         elif request.verb == "patch":
             status = document["status"]
+            order = [each["type"] for each in body["status"].pop("$setElementOrder/conditions", [])]
             for condition in body["status"].pop("conditions", []):
                 kept = [each for each in status.get("conditions", []) if each["type"] != condition["type"]]
-                status["conditions"] = [*kept, condition]
+                status["conditions"] = sorted([*kept, condition], key=lambda each: (*order, each["type"]).index(each["type"]))
             status.update(body["status"])
             status = {name: value for name, value in status.items() if value is not None}
             document["status"] = status

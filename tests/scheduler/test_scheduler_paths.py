@@ -1,7 +1,11 @@
 """What a user sees of the scheduler, end to end before a small API server."""
 
+from dataclasses import replace
+
 import pytest
 from scheduler_cluster import DEFERRED, DISABLED, INFEASIBLE, Cluster, budget, deferred, node, pod
+
+from elbowroom.api.gates import profile_of
 
 
 def test_a_pod_is_bound_and_told_so() -> None:
@@ -13,8 +17,12 @@ def test_a_pod_is_bound_and_told_so() -> None:
 
 def test_a_deferred_resize_evicts_the_one_lower_pod_in_its_way() -> None:
     cluster = Cluster().nodes(node("n1", cpu="300m"))
-    cluster.pods(pod("victim", node="n1", cpu="200m", priority=100), deferred("high", "n1", "300m", "100m", 10000)).settle()
+    ready = {"type": "Ready", "status": "True"}
+    cluster.pods(
+        pod("victim", node="n1", cpu="200m", priority=100, conditions=[ready]), deferred("high", "n1", "300m", "100m", 10000)
+    ).settle()
     assert cluster.deleted() == ["victim"]
+    assert [each["type"] for each in cluster.pod("victim")["status"]["conditions"]] == ["Ready", "DisruptionTarget"]
     condition = cluster.condition("victim", "DisruptionTarget")
     assert (condition["status"], condition["reason"], condition["message"]) == (
         "True",
@@ -63,8 +71,6 @@ def test_an_infeasible_desire_is_not_counted() -> None:
 
 
 def test_the_gate_off_means_no_queue_for_resizes() -> None:
-    from elbowroom.api.gates import profile_of
-
     cluster = Cluster(profile_of("v1.37")).nodes(node("n1", cpu="300m"))
     cluster.pods(pod("low", node="n1", cpu="200m"), deferred("high", "n1", "300m", "100m", 10000)).settle()
     assert cluster.requests == [] and cluster.noted("sch.enqueue") == []
@@ -297,10 +303,6 @@ def test_cordon_and_taints_are_no_matter_to_a_resize() -> None:
 
 
 def test_a_budget_orders_victims_and_strict_never_breaks_one() -> None:
-    from dataclasses import replace
-
-    from elbowroom.api.gates import profile_of
-
     def victims(policy: str, guarded_only: bool) -> list[str]:
         cluster = Cluster(replace(profile_of("lab"), pdb_policy=policy)).nodes(node("n1", cpu="500m"))
         cluster.put("poddisruptionbudgets", budget("guard", {"guarded": "yes"}, 0))
@@ -334,3 +336,17 @@ def test_a_pod_that_ended_holds_no_room() -> None:
     cluster.change("a", lambda document: document["status"].update(phase="Succeeded"))
     cluster.settle()
     assert cluster.node_of("b") == "n1"
+
+
+@pytest.mark.parametrize("tracking", ["none", "memory", "specNodeName", "nominatedNodeName"])
+def test_what_a_second_look_does_while_the_victim_ends_is_a_policy(tracking: str) -> None:
+    cluster = Cluster(replace(profile_of("lab"), nomination_tracking=tracking)).nodes(node("n1", cpu="300m"))
+    olds = [pod(f"v{n}", node="n1", cpu="100m", started=f"2026-01-01T00:00:0{n}Z") for n in range(2)]
+    cluster.pods(*olds, deferred("high", "n1", "200m", "100m", 100)).settle()
+    assert cluster.deleted() == ["v1"]
+    assert ("nominatedNodeName" in cluster.pod("high")["status"]) is (tracking == "nominatedNodeName")
+    cluster.nodes(node("n1", cpu="200m")).nodes(node("n1", cpu="210m")).later(30)
+    assert cluster.deleted() == (["v1", "v0"] if tracking == "none" else ["v1"])
+    cluster.change("high", lambda document: document["status"].update(conditions=[]))
+    cluster.settle()
+    assert "nominatedNodeName" not in cluster.pod("high")["status"]

@@ -16,6 +16,7 @@ from elbowroom.api.objects import Pod
 from elbowroom.machine import Effect, Instant, Note, Step, seconds
 from elbowroom.rpc import Calls, Finished, delete, patch
 from elbowroom.scheduler.podinfo import PodInfo
+from elbowroom.scheduler.podstatus import with_condition
 from elbowroom.scheduler.recorder import Recorder
 
 REASON = "PreemptionByScheduler"
@@ -202,7 +203,7 @@ class Actuator:
         request = patch(
             "pods",
             pod.metadata.name,
-            {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}},
+            {"metadata": {"uid": pod.uid}, "status": with_condition(pod, condition)},
             namespace=pod.metadata.namespace,
             subresource="status",
         )

@@ -79,6 +79,8 @@ class Scheduler:
         self._parsed_budgets: list[Budget] | None = None
         self._remembered: dict[str, frozenset[str]] = {}
         """The victims (uids) of each deferred pod's last round."""
+        self._outbox: list[Effect] = []
+        """What the handling of changes wants sent."""
         self._armed: dict[str, Instant | None] = {}
 
     # ---- what plugins may ask (Lookup)
@@ -147,7 +149,8 @@ class Scheduler:
             handler(now, change)
         except QuantityError as why:
             return [Note("sch.malformed", {"object": change.key, "why": str(why)})]
-        return [Step("S1"), *self._queue.drain()]
+        sent, self._outbox = self._outbox, []
+        return [Step("S1"), *self._queue.drain(), *sent]
 
     # ---- nodes
 
@@ -193,11 +196,19 @@ class Scheduler:
         elif was_assigned:
             self._queue.remove(new.uid, "no longer deferred")
             self._remembered.pop(new.uid, None)
+            self._end_nomination(now, new)
         if not was_assigned or before is None:
             self._move(now, ASSIGNED_POD_ADD, None, info)
             return
         for event in pod_events(ASSIGNED_POD, before, info):
             self._move(now, event, before, info)
+
+    def _end_nomination(self, now: Instant, pod: Pod) -> None:
+        """Policy ``nominatedNodeName``: what was written for a resize goes with it."""
+        if self._profile.nomination_tracking == "nominatedNodeName" and not is_deferred(pod):
+            request = status_patch(pod, None, "")
+            if request is not None:
+                self._outbox += self._calls.api(now, request)
 
     def _is_queued_resize(self, pod: Pod) -> bool:
         """Does a deferred resize belong into the queue (SC-18, SC-21, SC-94; profiles row 3)?"""

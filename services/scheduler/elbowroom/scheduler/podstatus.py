@@ -1,4 +1,4 @@
-"""What the scheduler writes on a pod that it could not place (SC-82)."""
+"""What the scheduler writes into a pod's status (SC-82, SC-120)."""
 
 from typing import Any
 
@@ -32,11 +32,17 @@ def not_scheduled(now: Instant, pod: Pod, reason: str, message: str) -> dict[str
     }
 
 
+def with_condition(pod: Pod, condition: dict[str, Any]) -> dict[str, Any]:
+    """The part of a strategic merge patch that sets one condition; a new one stands last, as upstream's patches say."""
+    kinds = dict.fromkeys([*(each.type for each in pod.status.conditions), condition["type"]])
+    return {"$setElementOrder/conditions": [{"type": kind} for kind in kinds], "conditions": [condition]}
+
+
 def status_patch(pod: Pod, condition: dict[str, Any] | None, nomination: str | None) -> ApiRequest | None:
     """The PATCH that says it; None if nothing changes. ``nomination`` None leaves the nominated node as it is."""
     status: dict[str, Any] = {}
     if condition is not None:
-        status["conditions"] = [condition]
+        status.update(with_condition(pod, condition))
     if nomination is not None and nomination != pod.status.nominated_node_name:
         status["nominatedNodeName"] = nomination or None
     if not status:
