@@ -221,12 +221,17 @@ def check(history: Annotated[Path, typer.Argument(help="A directory of histories
 def bench(
     suite: Annotated[Suite, typer.Argument(help="Which figures.")] = Suite.ALL,
     only: Annotated[list[str] | None, typer.Option("--only", metavar="NAME", help="Only figures of that name.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write them as JSON, too.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write them as JSON, too; - for stdout.")] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="KUBECONFIG", help="Take another cluster's figures as the peer's.")
+    ] = None,
 ) -> None:
     """Take the figures, each beside its peer's or the physical limit."""
     from elbowroom.deploy.bench import run
 
-    run(suite.value, only or [], json_file)
+    if against is not None and not against.is_file():
+        raise UserError(f"--against {against}: no such file")
+    run(suite.value, only or [], json_file, against)
 
 
 def _fail(why: str) -> NoReturn:

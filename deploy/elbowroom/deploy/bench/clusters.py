@@ -1,5 +1,6 @@
 """The cluster that a figure is taken on: fresh, under a temporary home, gone afterwards."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,14 @@ from typing import Any
 from elbowroom.deploy import control, launch
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
+
+
+class Other:
+    """Somebody else's cluster, of which nothing is known but its API."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self.scratch = Path(tempfile.gettempdir())
 
 
 class Running:
@@ -59,6 +68,4 @@ class Running:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    import os
-
     return {**os.environ, "ELBOWROOM_HOME": str(home)}

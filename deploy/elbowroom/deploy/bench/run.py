@@ -5,13 +5,13 @@ import os
 import platform
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import uvloop
 
 from elbowroom.deploy.bench import measures
-from elbowroom.deploy.bench.clusters import Running
+from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import PEER, Figure, shown
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.show import table
@@ -25,53 +25,95 @@ class Measure:
     suite: str
     alone: Callable[[], list[Figure]] | None = None
     on_ten: Callable[[Running], Awaitable[list[Figure]]] | None = None
+    on_any: Callable[[Running | Other], Awaitable[list[Figure]]] | None = None
+    """Like ``on_ten``, but it needs nothing but the API."""
 
 
 MEASURES = (
     Measure("nodes-3", "scheduling", alone=lambda: measures.nodes_ready(3)),
     Measure("nodes-10", "scheduling", alone=lambda: measures.nodes_ready(10)),
     Measure("nodes-50", "scheduling", alone=lambda: measures.nodes_ready(50)),
-    Measure("pod-rate", "scheduling", on_ten=measures.pod_rate),
-    Measure("resize-rate", "api", on_ten=measures.resize_rate),
-    Measure("resize-latency", "resize-preemption", on_ten=measures.resize_latency),
+    Measure("pod-rate", "scheduling", on_any=measures.pod_rate),
+    Measure("resize-rate", "api", on_any=measures.resize_rate),
+    Measure("resize-latency", "resize-preemption", on_any=measures.resize_latency),
     Measure("preemption-latency", "resize-preemption", on_ten=measures.preemption_latency),
     Measure("decision", "resize-preemption", on_ten=measures.decision_time),
 )
 
 
-def run(suite: str, only: list[str], json_file: Path | None) -> None:
-    """Take the figures and print them as a table (and as JSON into ``json_file``; ``-``: JSON alone to standard output)."""
+def run(suite: str, only: list[str], json_file: Path | None, against: Path | None = None) -> None:
+    """Take the figures and print them as a table (and as JSON into ``json_file``; ``-``: JSON alone to standard output).
+
+    ``against`` is the kubeconfig of a cluster whose figures, taken now in the same way, take the place of the known peer's.
+    """
     chosen = _chosen(suite, only)
+    if against is not None:
+        chosen = [measure for measure in chosen if measure.on_any is not None]
+        if not chosen:
+            raise UserError("--against: none of these figures can be taken on a cluster of which nothing is known but its API")
     quiet = json_file == Path("-")
-    figures: list[Figure] = []
-    for measure in (m for m in chosen if m.alone is not None):
-        _say(quiet, measure.name)
-        assert measure.alone is not None
-        figures += measure.alone()
-    shared = [m for m in chosen if m.on_ten is not None]
-    if shared:
-        _say(quiet, "a cluster of ten nodes")
-        with Running(nodes=10) as cluster:
-            for measure in shared:
-                _say(quiet, measure.name)
-                assert measure.on_ten is not None
-                figures += uvloop.run(measure.on_ten(cluster))  # type: ignore[arg-type]
+    figures = _taken(chosen, quiet)
+    peer = PEER
+    if against is not None:
+        peer = f"the cluster of {against}"
+        figures = _beside(figures, _taken_on(Other(against), chosen, quiet))
     document = {
         "machine": f"{os.cpu_count()} CPUs, Python {platform.python_version()}, {platform.system()} {platform.release()}",
-        "peer": PEER,
+        "peer": peer,
         "figures": [{**asdict(figure), "ratio": figure.ratio} for figure in figures],
     }
     if quiet:
         print(json.dumps(document, indent=2))
         return
     print(as_table(figures))
-    print(f"\npeer: {PEER}; times better: above 1 we are better")
+    print(f"\npeer: {peer}; times better: above 1 we are better")
     print(f"here: {document['machine']}")
     if json_file is not None:
         try:
             json_file.write_text(json.dumps(document, indent=2) + "\n")
         except OSError as why:
             raise UserError(f"{json_file}: {why.strerror}") from why
+
+
+def _taken(chosen: list[Measure], quiet: bool) -> list[Figure]:
+    figures: list[Figure] = []
+    for measure in chosen:
+        if measure.alone is not None:
+            _say(quiet, measure.name)
+            figures += measure.alone()
+    shared = [measure for measure in chosen if measure.alone is None]
+    if shared:
+        _say(quiet, "a cluster of ten nodes")
+        with Running(nodes=10) as cluster:
+            figures += _taken_on(cluster, shared, quiet)
+    return figures
+
+
+def _taken_on(cluster: Running | Other, chosen: list[Measure], quiet: bool) -> list[Figure]:
+    figures: list[Figure] = []
+    for measure in chosen:
+        _say(quiet, measure.name if isinstance(cluster, Running) else f"{measure.name} on {cluster.kubeconfig}")
+        if measure.on_any is not None:
+            figures += _completed(measure.on_any(cluster))
+        elif measure.on_ten is not None and isinstance(cluster, Running):
+            figures += _completed(measure.on_ten(cluster))
+    return figures
+
+
+def _completed(taking: Awaitable[list[Figure]]) -> list[Figure]:
+    async def take() -> list[Figure]:
+        return await taking
+
+    try:
+        return uvloop.run(take())
+    except OSError as why:
+        raise UserError(f"the bench failed: {why}") from why
+
+
+def _beside(ours: list[Figure], theirs: list[Figure]) -> list[Figure]:
+    """Our figures, with what the other cluster did as the peer's."""
+    values = {figure.name: figure.value for figure in theirs}
+    return [replace(figure, peer=values.get(figure.name)) for figure in ours]
 
 
 def as_table(figures: list[Figure]) -> str:
