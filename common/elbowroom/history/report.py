@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
@@ -70,6 +69,6 @@ def judge(history: History) -> Report:
     return Report(len(history.records), failures, looked_at, tuple(warnings))
 
 
-def check(path: str | Path) -> Report:
+def check(path: str) -> Report:
     """Judge the history at ``path``, a directory of JSONL files or one file."""
     return judge(load(path))
