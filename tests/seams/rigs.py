@@ -78,6 +78,8 @@ class Counter:
                 if self.stray:
                     effects.append(Send(self.stray, Call(id, "anybody there?")))
                 return [*effects, Send(source, Reply(id))]
+            case PeerConnected(peer):
+                return [Note("counter.gone", {"peer": peer})]
         return []
 
 

@@ -46,6 +46,13 @@ def test_a_message_for_nobody_is_lost_and_recorded_and_the_rest_goes_on(rig: Rig
     assert of(records, "bus.drop")[0]["peer"] == "nobody"
 
 
+def test_a_listener_is_told_once_that_a_peer_is_gone_when_it_has_something_for_it(rig: Rig) -> None:
+    rig.add("counter", Counter, {"stray": "nobody"})
+    rig.add("talker", Talker, {"peer": "counter", "count": 20, "every": 0.002}, dials=["counter"])
+    records = rig.until(lambda records: len(of(records, "talker.answer")) == 20)
+    assert [one["peer"] for one in of(records, "counter.gone")] == ["nobody"]
+
+
 def test_a_dialer_is_told_of_a_second_connection_and_not_of_the_first(rig: Rig) -> None:
     rig.add("counter", Counter, {})
     rig.add("talker", Talker, {"peer": "counter", "count": 100_000, "every": 0.005}, dials=["counter"])

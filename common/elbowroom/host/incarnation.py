@@ -349,15 +349,17 @@ class Incarnation:
             outcome = self._listener.send(target, encode(effect.message))
         else:
             outcome = Sent.AWAY
-        if outcome is not Sent.PASSED:
-            self._lose(target, outcome.value)
+        if outcome is not Sent.PASSED and self._lose(target, outcome.value) and outcome is Sent.AWAY and dialer is None:
+            self.feed(PeerConnected(target))
 
-    def _lose(self, peer: str, why: str) -> None:
-        """A message is lost; told once until one comes from that peer again."""
-        if peer not in self._lost:
-            self._lost.add(peer)
-            self._history.note("bus.drop", {"peer": peer, "why": why})
-            self._flush_soon()
+    def _lose(self, peer: str, why: str) -> bool:
+        """A message is lost; recorded (and True) once until one comes from that peer again."""
+        if peer in self._lost:
+            return False
+        self._lost.add(peer)
+        self._history.note("bus.drop", {"peer": peer, "why": why})
+        self._flush_soon()
+        return True
 
     def _work(self, token: str, task: Any, effect: Work) -> None:
         if not callable(task):

@@ -43,7 +43,9 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class PeerConnected:
-    """The connection to ``peer`` (one this machine dials) is up again after it broke (not told for the first time).
+    """The connection to ``peer`` broke, and for a peer that this machine dials it is up again (not told for the first time).
+
+    For a peer that dials this machine: a message found it gone; told once, until it is heard of again.
 
     Only a hint that makes recovery quick: whatever was in flight may be lost, every stream of that peer is over and every
     open call's outcome unknown. Silence timers and deadlines give the same certainty later.

@@ -71,6 +71,8 @@ class _Process:
     pending: deque[Effect] = field(default_factory=deque)
     timers: dict[str, Instant] = field(default_factory=dict)
     late: list[str] = field(default_factory=list)
+    lost: set[str] = field(default_factory=set)
+    """Peers that dial this one, were found gone and not heard of since."""
 
 
 @dataclass(slots=True)
@@ -398,6 +400,7 @@ class World:
         process.pending.clear()
         process.timers.clear()
         process.late.clear()
+        process.lost.clear()
         process.disk.crash()
         for connection in self.network.of(process.name):
             self.network.break_up(connection, self.now, dying=process.name)
@@ -557,7 +560,11 @@ class World:
         else:
             connection = self.network.from_dialer(target, name)
         if connection is None or not connection.up:
-            self._note(process, "bus.drop", {"peer": target, "why": "the peer is not connected"})
+            if target not in process.lost:
+                process.lost.add(target)
+                self._note(process, "bus.drop", {"peer": target, "why": "the peer is not connected"})
+                if target not in process.dials:
+                    self._feed(process, PeerConnected(target))
             return
         self._transmit(connection, name, frame)
 
@@ -582,6 +589,7 @@ class World:
         except MalformedError as why:
             self._note(process, "bus.drop", {"peer": source, "why": str(why)})
             return
+        process.lost.discard(source)
         self._feed(process, Received(source, message))
 
     def _connect(self, connection: Connection) -> None:
