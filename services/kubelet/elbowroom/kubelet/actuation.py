@@ -1,9 +1,9 @@
 """Allocated to actuated: which runtime calls carry out a resize, and in which order (RC-100 to RC-122).
 
-Memory first, then cpu. For each: the pod's cgroup grows before its containers do, containers that shrink come before those that grow,
-and the pod's cgroup shrinks last, so no container's limit is ever above its pod's. The plan is a value; a driver walks through
-it one call at a time and throws the rest away when a newer allocation has come meanwhile: what was done is recorded container by
-container, so a new plan goes on from there.
+Memory first, then cpu. For each: the pod's cgroup grows before its containers do, containers that shrink come before those that
+grow, and the pod's cgroup shrinks last, so no container's limit is ever above its pod's. The plan is a value; a driver walks
+through it one call at a time and throws the rest away when a newer allocation has come meanwhile: what was done is recorded
+container by container, so a new plan goes on from there.
 """
 
 from collections.abc import Iterable, Mapping
@@ -156,11 +156,7 @@ def _running(pod: Pod, states: Mapping[str, ContainerState]) -> list[Container]:
 def to_restart(pod: Pod, actuated: PodResources, sandbox: SandboxState | None) -> tuple[str, ...]:
     """RC-101: the running containers of which a changed resource asks for a restart."""
     states = latest(sandbox)
-    return tuple(
-        c.name
-        for c in _running(pod, states)
-        if any(restarts_for(c, resource) for resource in _changed(c, pod, actuated))
-    )
+    return tuple(c.name for c in _running(pod, states) if any(restarts_for(c, resource) for resource in _changed(c, pod, actuated)))
 
 
 def _changed(container: Container, pod: Pod, actuated: PodResources) -> tuple[str, ...]:
@@ -200,7 +196,7 @@ class WritePod:
 
     @property
     def label(self) -> str:
-        return "K9" if self.grows else "K12"
+        return "K9 pod cgroup up" if self.grows else "K12 pod cgroup down"
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +272,8 @@ class Plan:
 def plan(pod: Pod, actuated: PodResources, sandbox: SandboxState, current: PodConfig, *, notify_first: bool) -> Plan:
     """How to bring the running containers of ``pod`` (with its allocated resources) and its cgroup to what was allocated.
 
-    ``actuated`` is what each container was last given, ``current`` what the pod's cgroup has. ``notify_first``: row 4 of the profiles.
-    Containers that a change restarts are not updated; nor is what does not run.
+    ``actuated`` is what each container was last given, ``current`` what the pod's cgroup has. ``notify_first`` is row 4 of the
+    profiles. Containers that a change restarts are not updated; nor is what does not run.
     """
     states = latest(sandbox)
     restarting = to_restart(pod, actuated, sandbox)

@@ -190,7 +190,8 @@ def victims(preemptor: Pod, others: Sequence[Neighbour], short: Sequence[Lack]) 
     if remaining[-1]:
         listed = "".join(f"(res: {name}, q: {amount}), " for name, amount in remaining[-1].items())
         return NoVictims(
-            "preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: " + f"[{listed}]"
+            "preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: "
+            + f"[{listed}]"
         )
     chosen: list[Pod] = []
     for at in reversed(range(len(groups))):

@@ -36,7 +36,7 @@ def _resizable(pod: Pod, container: Container, config: KubeletConfig) -> bool:
 
 
 def with_allocation(pod: Pod, allocated: PodResources, config: KubeletConfig) -> Pod:
-    """The pod as the kubelet runs it: its spec overwritten by what it was allocated (RC-4); the same object if that changes nothing."""
+    """The pod as the kubelet runs it: its spec overwritten by what it was allocated (RC-4); ``pod`` itself if they are equal."""
     if same(desired(pod, config), allocated):
         return pod
 
@@ -175,8 +175,7 @@ def _pairs(wanted: Pod, allocated: Pod) -> list[tuple[Container, Container]]:
 
 def _requests_differ(wanted: Pod, allocated: Pod, name: str) -> bool:
     return any(
-        of(new.resources.requests).get(name, 0) != of(old.resources.requests).get(name, 0)
-        for new, old in _pairs(wanted, allocated)
+        of(new.resources.requests).get(name, 0) != of(old.resources.requests).get(name, 0) for new, old in _pairs(wanted, allocated)
     )
 
 

@@ -40,7 +40,7 @@ class _Inner(msgspec.Struct, frozen=True, omit_defaults=True):
     entries: dict[str, PodResources] = {}
 
 
-class CorruptCheckpoint(Exception):  # noqa: N818 -- named in the contract with hosts
+class CorruptCheckpoint(Exception):
     """The file cannot be trusted, so the kubelet must not start (RC-97). ``note`` tells the history why."""
 
     def __init__(self, key: str, why: str) -> None:

@@ -79,24 +79,24 @@ _CPU_OPTIONS = {
     "distribute-cpus-across-cores": "CPUManagerPolicyAlphaOptions",
 }
 _EXTRA_GATES = {"CPUManagerPolicyBetaOptions": True, "DisableCPUQuotaWithExclusiveCPUs": True, "NodeSwap": True}
-_UNREAD = frozenset(
-    """
-    address allowedUnsafeSysctls apiVersion authentication authorization cgroupRoot cgroupsPerQOS clusterDNS clusterDomain
-    configMapAndSecretChangeDetectionStrategy containerLogMaxFiles containerLogMaxSize containerRuntimeEndpoint contentType
-    cpuCFSQuota cpuCFSQuotaPeriod cpuManagerReconcilePeriod crashLoopBackOff enableControllerAttachDetach enableDebuggingHandlers
-    enableServer enforceNodeAllocatable eventBurst eventRecordQPS evictionMaxPodGracePeriod evictionMinimumReclaim
-    evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod fileCheckFrequency hairpinMode healthzBindAddress
-    healthzPort httpCheckFrequency imageGCHighThresholdPercent imageGCLowThresholdPercent imageMaximumGCAge imageMinimumGCAge
-    imageServiceEndpoint kernelMemcgNotification kind kubeAPIBurst kubeAPIQPS kubeReservedCgroup kubeletCgroups logging
-    makeIPTablesUtilChains maxOpenFiles maxParallelImagePulls memoryThrottlingFactor mergeDefaultEvictionSettings nodeLeaseDurationSeconds
-    nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podCIDR podPidsLimit podsPerCore port
-    protectKernelDefaults providerID qosReserved readOnlyPort registerNode registerWithTaints registryBurst registryPullQPS resolvConf
-    rotateCertificates runOnce runtimeRequestTimeout seccompDefault serializeImagePulls serverTLSBootstrap shutdownGracePeriod
-    shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath staticPodURL
-    staticPodURLHeader streamingConnectionIdleTimeout syncFrequency systemCgroups systemReservedCgroup tlsCertFile tlsCipherSuites
-    tlsMinVersion tlsPrivateKeyFile topologyManagerPolicyOptions volumePluginDir volumeStatsAggPeriod userNamespaces
-    """.split()
-)
+_UNREAD_TEXT = """
+address allowedUnsafeSysctls apiVersion authentication authorization cgroupRoot cgroupsPerQOS clusterDNS clusterDomain
+configMapAndSecretChangeDetectionStrategy containerLogMaxFiles containerLogMaxSize containerRuntimeEndpoint contentType
+cpuCFSQuota cpuCFSQuotaPeriod cpuManagerReconcilePeriod crashLoopBackOff enableControllerAttachDetach
+enableDebuggingHandlers enableServer enforceNodeAllocatable eventBurst eventRecordQPS evictionMaxPodGracePeriod
+evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod fileCheckFrequency
+hairpinMode healthzBindAddress healthzPort httpCheckFrequency imageGCHighThresholdPercent imageGCLowThresholdPercent
+imageMaximumGCAge imageMinimumGCAge imageServiceEndpoint kernelMemcgNotification kind kubeAPIBurst kubeAPIQPS
+kubeReservedCgroup kubeletCgroups logging makeIPTablesUtilChains maxOpenFiles maxParallelImagePulls memoryThrottlingFactor
+mergeDefaultEvictionSettings nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podCIDR
+podPidsLimit podsPerCore port protectKernelDefaults providerID qosReserved readOnlyPort registerNode registerWithTaints
+registryBurst registryPullQPS resolvConf rotateCertificates runOnce runtimeRequestTimeout seccompDefault
+serializeImagePulls serverTLSBootstrap shutdownGracePeriod shutdownGracePeriodByPodPriority
+shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath staticPodURL staticPodURLHeader
+streamingConnectionIdleTimeout syncFrequency systemCgroups systemReservedCgroup tlsCertFile tlsCipherSuites tlsMinVersion
+tlsPrivateKeyFile topologyManagerPolicyOptions volumePluginDir volumeStatsAggPeriod
+"""
+_UNREAD = frozenset(_UNREAD_TEXT.split())
 """Fields of KubeletConfiguration that are accepted and change nothing here."""
 
 
@@ -133,8 +133,8 @@ def parse(annotations: Mapping[str, str], profile: Profile) -> KubeletConfig:
     if memory_policy == "Static" and reserved_memory != reserved.get("memory", 0) + eviction:
         wanted = reserved.get("memory", 0) + eviction
         raise ConfigError(
-            f'the total amount "{reserved_memory}" of type "memory" is not equal to the value "{wanted}" determined by Node Allocatable'
-            " feature"
+            f'the total amount "{reserved_memory}" of type "memory" is not equal to the value "{wanted}" determined by Node '
+            "Allocatable feature"
         )
     take.nothing_else()
     retry = own.get("periodicResizeRetry")
@@ -179,7 +179,9 @@ class _Taker:
     def one_of(self, name: str, default: str, choices: tuple[str, ...]) -> str:
         value = self._given.pop(name, default)
         if value not in choices:
-            raise ConfigError(f'unknown policy: "{value}"' if name.endswith("Policy") else f"{name}: {value!r} is none of {choices}")
+            raise ConfigError(
+                f'unknown policy: "{value}"' if name.endswith("Policy") else f"{name}: {value!r} is none of {choices}"
+            )
         return str(value)
 
     def flag(self, name: str, default: bool) -> bool:

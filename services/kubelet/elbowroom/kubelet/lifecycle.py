@@ -1,7 +1,7 @@
 """What to do next for a pod, from what it should be and what the runtime has of it.
 
-``next_action`` is asked again after every step, so it never plans ahead: kill what must go, start what comes first, resize, start the
-rest (RC-103). ``next_end`` is its counterpart for a pod that is to end.
+``next_action`` is asked again after every step, so it never plans ahead: kill what must go, start what comes first, resize, start
+the rest (RC-103). ``next_end`` is its counterpart for a pod that is to end.
 """
 
 from collections.abc import Mapping
@@ -137,9 +137,9 @@ def next_end(s: Situation, message: str) -> Action:
     if first:
         return Wait()
     for name in reversed(sidecars):
-        state = states.get(name)
-        if state is not None and state.state != "exited":
-            return Wait() if state.container in s.stopping else StopContainer(state, message.format(name))
+        sidecar = states.get(name)
+        if sidecar is not None and sidecar.state != "exited":
+            return Wait() if sidecar.container in s.stopping else StopContainer(sidecar, message.format(name))
     return StopSandbox(s.sandbox.sandbox) if s.sandbox.ready else Ended()
 
 
@@ -153,9 +153,7 @@ def is_over(pod: Pod, states: Mapping[str, ContainerState]) -> bool:
     if policy == "Always":
         return False
     found = [states.get(container.name) for container in pod.spec.containers]
-    return all(
-        state is not None and state.state == "exited" and (policy == "Never" or state.exit_code == 0) for state in found
-    )
+    return all(state is not None and state.state == "exited" and (policy == "Never" or state.exit_code == 0) for state in found)
 
 
 def initialised(pod: Pod, states: Mapping[str, ContainerState]) -> bool:

@@ -5,7 +5,7 @@ longest wait. A resize that does not fit does not block those behind it, and the
 to RC-64).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from elbowroom.machine import Instant
@@ -40,7 +40,7 @@ class PendingQueue:
     def __contains__(self, uid: str) -> bool:
         return uid in self._uids
 
-    def __iter__(self) -> "Iterable[str]":  # type: ignore[override]
+    def __iter__(self) -> Iterator[str]:
         return iter(list(self._uids))
 
     def push(self, uid: str, rank: Callable[[str], Rank | None]) -> None:

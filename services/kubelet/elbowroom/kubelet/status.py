@@ -1,12 +1,15 @@
-"""What the kubelet says of a pod: the status document, and the patch that brings the API server's to it (RC-11 to RC-13, RC-130 to RC-147).
+"""What the kubelet says of a pod: the status document, and the patch that brings the API server's to it.
 
-The document holds the fields that the kubelet owns, None for one that must be absent; others' conditions are kept. A patch is
-sent only for a difference that means something: of the kubelet's conditions only status, reason and message count (RC-138a).
+RC-11 to RC-13 and RC-130 to RC-147. The document holds the fields that the kubelet owns, None for one that must be absent; others'
+conditions are kept. A patch is sent only for a difference that means something: of the kubelet's conditions only status, reason and
+message count (RC-138a).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from elbowroom.api.objects import Container, Pod, ResourceList, ResourceRequirements
 from elbowroom.api.quantity import format_bytes, format_milli
@@ -22,6 +25,13 @@ PENDING, IN_PROGRESS, PREEMPTION_DISABLED = "PodResizePending", "PodResizeInProg
 READY_TO_START, INITIALIZED, READY, CONTAINERS_READY = "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"
 SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"
 
+_UNKNOWN = {
+    "exitCode": 137,
+    "reason": "ContainerStatusUnknown",
+    "message": "The container could not be located when the pod was terminated",
+    "startedAt": None,
+    "finishedAt": None,
+}
 _BY_KUBELET = (PENDING, IN_PROGRESS, READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED)
 
 
@@ -82,10 +92,8 @@ class Shown:
     over: bool = False
     """Nothing of it runs any more, for good."""
     eviction: Eviction | None = None
-    resize_status: bool = False
-    """Row 13: a status of the resize on each container."""
-    resized: bool = False
-    """A resize has completed."""
+    resize_word: str = ""
+    """Row 13: where the resize stands, on each container; empty: not published."""
     pod_level: bool = True
     """The gate InPlacePodLevelResourcesVerticalScaling."""
 
@@ -99,6 +107,8 @@ def document(s: Shown) -> dict[str, Any]:
     statuses = [_container(s, c, states.get(c.name), is_init=False) for c in s.pod.spec.containers]
     init_statuses = [_container(s, c, states.get(c.name), is_init=True) for c in s.pod.spec.init_containers]
     phase = _phase(s.pod, statuses, init_statuses, s.over)
+    if phase == "Pending" and s.previous.get("phase") == "Running":
+        phase = "Running"  # it lost its sandbox; phases don't go back
     doc: dict[str, Any] = {
         "observedGeneration": s.pod.metadata.generation or None,
         "phase": phase,
@@ -144,7 +154,11 @@ def _with_words(found: dict[str, Any], reason: str, message: str) -> dict[str, A
 
 def _container(s: Shown, container: Container, state: ContainerState | None, *, is_init: bool) -> dict[str, Any]:
     ordinary_init = is_init and not container.is_sidecar
-    found: dict[str, Any] = {"name": container.name, "state": _state(s, container, state, is_init), "lastState": _last(s, container, state)}
+    found: dict[str, Any] = {
+        "name": container.name,
+        "state": _state(s, container, state, is_init),
+        "lastState": _last(s, container, state),
+    }
     running = state is not None and state.state == "running"
     completed = state is not None and state.state == "exited" and state.exit_code == 0
     found["ready"] = completed if ordinary_init else running
@@ -163,17 +177,9 @@ def _container(s: Shown, container: Container, state: ContainerState | None, *, 
     if allocated.requests:
         found["allocatedResources"] = dict(allocated.requests)
     found["resources"] = _actual(s, state, allocated)
-    if s.resize_status and (word := _resize_word(s)):
-        found["resizeStatus"] = word
+    if s.resize_word:
+        found["resizeStatus"] = s.resize_word
     return found
-
-
-def _resize_word(s: Shown) -> str:
-    if s.pending is not None:
-        return s.pending.reason
-    if s.in_progress is not None:
-        return "InProgress"
-    return "Succeeded" if s.resized else ""
 
 
 def _previous(s: Shown, name: str) -> Mapping[str, Any]:
@@ -194,7 +200,7 @@ def _state(s: Shown, container: Container, state: ContainerState | None, is_init
     if state is not None and state.state == "exited":
         return {"terminated": _terminated(state)}
     if s.over:
-        return {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": None, "finishedAt": None}}
+        return {"terminated": _UNKNOWN}
     if is_init or not s.pod.spec.init_containers or _initialised(s):
         return {"waiting": {"reason": _first_wait(s, container)}}
     return {"waiting": {"reason": "PodInitializing"}}
@@ -269,8 +275,7 @@ def _overlay_requests(requests: ResourceList, runtime: LinuxResources, actuated:
     if not runtime.cpu_shares:
         _keep(requests, before, "cpu")
     elif request_of(runtime.cpu_shares) > 2 or of(requests).get("cpu", 0) > 2:
-        if runtime.cpu_shares != shares_of(of(requests).get("cpu", 0)) or request_of(runtime.cpu_shares) != of(requests).get("cpu", 0):
-            requests["cpu"] = format_milli(request_of(runtime.cpu_shares))
+        requests["cpu"] = format_milli(request_of(runtime.cpu_shares))
     if "memory" in requests and of(actuated).get("memory", 0):
         requests["memory"] = actuated["memory"]
 
@@ -341,18 +346,18 @@ def _actual_memory(s: Shown) -> int:
         known = layers.of(container.name) if container.name in states else None
         if known is None or states[container.name].state != "running":
             return container
-        return _replace(container, resources=_merged(container.resources, known))
+        return replace(container, resources=_merged(container.resources, known))
 
     level = s.allocated.spec.resources
     if level is not None and layers.level is not None:
         level = layers.level
-    spec = _replace(
+    spec = replace(
         s.allocated.spec,
         containers=[given(c) for c in s.allocated.spec.containers],
         init_containers=[given(c) for c in s.allocated.spec.init_containers],
         resources=level,
     )
-    return spec_requests(_replace(s.allocated, spec=spec)).get("memory", 0)
+    return spec_requests(replace(s.allocated, spec=spec)).get("memory", 0)
 
 
 def _merged(allocated: ResourceRequirements, actuated: ResourceRequirements) -> ResourceRequirements:
@@ -360,12 +365,6 @@ def _merged(allocated: ResourceRequirements, actuated: ResourceRequirements) -> 
     if memory is None or "memory" not in allocated.requests:
         return allocated
     return ResourceRequirements(requests={**allocated.requests, "memory": memory}, limits=allocated.limits)
-
-
-def _replace(value: Any, **changes: Any) -> Any:
-    import msgspec
-
-    return msgspec.structs.replace(value, **changes)
 
 
 # ---------------------------------------------------------------- phase
@@ -395,9 +394,7 @@ def _phase(pod: Pod, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapp
         return "Running"
     if over:
         return "Succeeded" if stopped == succeeded else "Failed"
-    if pod.spec.restart_policy == "Always":
-        return "Running"
-    return "Running"  # the last word is spoken once nothing runs any more
+    return "Running"  # between two starts; the last word is spoken once nothing runs any more
 
 
 def _initialisation(pod: Pod, inits: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
@@ -459,9 +456,7 @@ def _condition(s: Shown, kind: str, holds: bool, reason: str = "", message: str 
     return _with_words(found, reason, message)
 
 
-def _initialized(
-    s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def _initialized(s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if phase == "Succeeded":
         return _condition(s, INITIALIZED, True, "PodCompleted")
     begun = any("running" in status["state"] or "terminated" in status["state"] or status["lastState"] for status in statuses)
@@ -508,11 +503,13 @@ def differs(wanted: Mapping[str, Any], known: Mapping[str, Any], owned: Sequence
 
 
 def _meaning(conditions: Sequence[Mapping[str, Any]], owned: Sequence[str]) -> list[tuple[Any, ...]]:
-    return sorted((c["type"], c.get("status"), c.get("reason") or "", c.get("message") or "") for c in conditions if c["type"] in owned)
+    return sorted(
+        (c["type"], c.get("status"), c.get("reason") or "", c.get("message") or "") for c in conditions if c["type"] in owned
+    )
 
 
 def patch(uid: str, wanted: Mapping[str, Any], known: Mapping[str, Any], owned: Sequence[str]) -> dict[str, Any]:
-    """The strategic merge patch that turns ``known`` into ``wanted`` where the kubelet owns it; the uid guards against a namesake."""
+    """The strategic merge patch from ``known`` to ``wanted`` where the kubelet owns it; the uid guards against a namesake."""
     status: dict[str, Any] = {}
     for key, value in wanted.items():
         if key == "conditions":
@@ -541,8 +538,10 @@ def _condition_patch(
 
 
 def _equal(wanted: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
-    return known is not None and all((known.get(key) or None) == (value or None) for key, value in wanted.items()) and not (
-        set(known) & {"reason", "message"} - set(wanted)
+    return (
+        known is not None
+        and all((known.get(key) or None) == (value or None) for key, value in wanted.items())
+        and not (set(known) & {"reason", "message"} - set(wanted))
     )
 
 

@@ -1,0 +1,159 @@
+"""Brings the status of each pod in the API server to what the kubelet wants to say, one patch at a time; the newest wins.
+
+What was sent is compared with what the kubelet sent before, as long as nobody else has touched it: an API server may drop an empty
+field, and that is nobody's news.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from elbowroom.cache import Backoff
+from elbowroom.kubelet import status
+from elbowroom.machine import Effect, Instant, Note, Step
+from elbowroom.rpc import Calls, Finished, delete, patch
+
+FINAL = ("Succeeded", "Failed")
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    uid: str = ""
+    resourceVersion: str = "0"
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    status: dict[str, Any] = {}
+
+
+@dataclass(slots=True)
+class Publication:
+    """What is to be said of one pod, and what the API server is known to have."""
+
+    namespace: str
+    name: str
+    uid: str
+    seen: dict[str, Any] = field(default_factory=dict)
+    seen_revision: int = 0
+    wanted: dict[str, Any] | None = None
+    owned: tuple[str, ...] = ()
+    sent: dict[str, Any] | None = None
+    echo: dict[str, Any] | None = None
+    """The kubelet's part of what the API server answered to ``sent``."""
+    in_flight: dict[str, Any] | None = None
+    remove: bool = False
+    """The pod may be removed once ``wanted`` is known."""
+    removing: bool = False
+
+    @property
+    def said(self) -> bool:
+        """Does the API server know what there is to say?"""
+        return self.in_flight is None and (self.wanted is None or not status.differs(self.wanted, self._known(), self.owned))
+
+    def _known(self) -> Mapping[str, Any]:
+        if self.sent is None or self.echo is None:
+            return self.seen
+        if status.owned_part(self.seen, list(self.sent), self.owned) != self.echo:
+            return self.seen
+        return {**self.seen, **self.sent, "conditions": _overlaid(self.seen, self.sent)}
+
+    def patch(self) -> dict[str, Any]:
+        assert self.wanted is not None, "there is something to say"
+        return status.patch(self.uid, self.wanted, self._known(), self.owned)
+
+
+def _overlaid(seen: Mapping[str, Any], sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    mine = {c["type"] for c in sent.get("conditions") or ()}
+    return [*(c for c in seen.get("conditions") or () if c.get("type") not in mine), *(sent.get("conditions") or ())]
+
+
+class Publisher:
+    """The publications of one kubelet, by pod uid. Contexts of its calls are ``("status", uid)`` and ``("remove", uid)``."""
+
+    def __init__(self, calls: Calls, retry_at: Callable[[str, Instant], None]) -> None:
+        self._calls = calls
+        self._retry_at = retry_at
+        self._known: dict[str, Publication] = {}
+        self._backoff = Backoff(0.2, 30.0)
+
+    def add(self, namespace: str, name: str, uid: str) -> Publication:
+        return self._known.setdefault(uid, Publication(namespace, name, uid))
+
+    def get(self, uid: str) -> Publication | None:
+        return self._known.get(uid)
+
+    def forget(self, uid: str) -> None:
+        self._known.pop(uid, None)
+        self._backoff.reset(uid)
+
+    def observe(self, uid: str, seen: dict[str, Any], revision: int) -> None:
+        """The API server has this status of the pod, as of that revision."""
+        publication = self._known.get(uid)
+        if publication is not None and revision >= publication.seen_revision:
+            publication.seen, publication.seen_revision = seen, revision
+
+    def say(self, now: Instant, uid: str, wanted: dict[str, Any] | None, owned: Sequence[str], *, remove: bool) -> list[Effect]:
+        """Bring the API server to ``wanted`` (None: it is right as it is), and then, if so told, remove the pod."""
+        publication = self._known.get(uid)
+        if publication is None:
+            return []
+        publication.wanted, publication.owned, publication.remove = wanted, tuple(owned), remove
+        return self._send(now, publication)
+
+    def retry(self, now: Instant, uid: str) -> list[Effect]:
+        """Send again what failed."""
+        publication = self._known.get(uid)
+        return [] if publication is None else self._send(now, publication)
+
+    def _send(self, now: Instant, publication: Publication) -> list[Effect]:
+        if publication.in_flight is not None or publication.removing:
+            return []
+        p = publication
+        if p.wanted is not None and status.differs(p.wanted, p._known(), p.owned):
+            p.in_flight = p.wanted
+            request = patch("pods", p.name, p.patch(), namespace=p.namespace, subresource="status")
+            return [Step("K16 status patch sent"), *self._calls.api(now, request, context=("status", p.uid))]
+        if p.remove:
+            p.removing = True
+            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": p.uid}}
+            request = delete("pods", p.name, namespace=p.namespace, options=options)
+            return self._calls.api(now, request, context=("remove", p.uid))
+        return []
+
+    def finished(self, now: Instant, end: Finished) -> list[Effect]:
+        """What follows from the end of one of our calls."""
+        kind, uid = end.context
+        publication = self._known.get(uid)
+        if publication is None:
+            return []
+        answer = end.api()
+        if kind == "remove":
+            if 200 <= answer.status < 300 or answer.status in (404, 409):
+                return []  # the watch tells of its end; another uid is another pod
+            publication.removing = False
+            return self._failed(now, uid, kind, answer.status, answer.body)
+        sent, publication.in_flight = publication.in_flight, None
+        if 200 <= answer.status < 300 and sent is not None:
+            self._backoff.reset(uid)
+            self._acknowledge(publication, sent, answer.body)
+            return [Step("K17 status acknowledged"), *self._send(now, publication)]
+        if answer.status == 404:
+            return []
+        return self._failed(now, uid, kind, answer.status, answer.body)
+
+    def _acknowledge(self, publication: Publication, sent: dict[str, Any], body: bytes) -> None:
+        try:
+            answer = msgspec.json.decode(body, type=_Answer)
+            revision = int(answer.metadata.resourceVersion)
+        except (msgspec.MsgspecError, ValueError):
+            return
+        echo = status.owned_part(answer.status, list(sent), publication.owned)
+        publication.sent, publication.echo = sent, echo
+        if revision >= publication.seen_revision:
+            publication.seen, publication.seen_revision = answer.status, revision
+
+    def _failed(self, now: Instant, uid: str, what: str, code: int, body: bytes) -> list[Effect]:
+        self._retry_at(uid, Instant(now + self._backoff.next(uid)))
+        return [Note("kl.api.failed", {"what": what, "uid": uid, "status": code, "why": body[:300].decode(errors="replace")})]
