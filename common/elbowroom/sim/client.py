@@ -67,7 +67,7 @@ class Client:
         self._world, self._name, self._target = world, name, target
         self._ops = itertools.count(1)
         self._peer = _Peer()
-        world.add(name, self._build, dials=(target,))
+        world.add(name, self._build, dials=(target,), mortal=False)
 
     def _build(self, config: Mapping[str, Any], rng: random.Random) -> _Peer:
         return self._peer

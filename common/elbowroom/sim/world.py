@@ -60,6 +60,7 @@ class _Process:
     work: Callable[[Any], Any] | None
     sync_seconds: tuple[float, float]
     skew: int = 0
+    mortal: bool = True
     life: int = 0
     """Rises at each start and each death: what was scheduled for an older life does not happen."""
     machine: Machine | None = None
@@ -88,8 +89,8 @@ class World:
     """A cluster's machines under one seed.
 
     ``history`` holds the records of all lives in order (spec/reliability.md 3.0, both clocks virtual), ``history_hash`` tells two
-    runs apart. ``effects`` counts the effects carried out and ``steps`` the labels passed, by machine and label: what systematic
-    tests enumerate. ``latency`` bounds a frame's way in seconds.
+    runs apart. ``effects`` counts the effects that mortals carried out and ``steps`` the labels passed, by machine and label: what
+    systematic tests enumerate. ``latency`` bounds a frame's way in seconds.
     """
 
     def __init__(self, seed: int, *, run: str = "sim", latency: tuple[float, float] = (0.000_1, 0.002)) -> None:
@@ -124,13 +125,14 @@ class World:
         sync_seconds: tuple[float, float] = (0.000_1, 0.002),
         skew: float = 0.0,
         start: bool = True,
+        mortal: bool = True,
     ) -> None:
         """Put a machine into the world and start it. ``dials`` are the peers that it connects to, ``work`` does what its ``Work``
         effects ask for if the task is not callable itself, ``sync_seconds`` bounds how long a ``Persist`` takes, ``skew`` is how
-        far its clock is ahead."""
+        far its clock is ahead. One that is not ``mortal`` (a test's own client) is spared by ``die_before``."""
         assert name not in self._processes, f"there is a {name} already"
         disk = SimDisk(random.Random(f"{self.seed}/disk/{name}"))
-        process = _Process(name, factory, dict(config or {}), tuple(dials), disk, work, sync_seconds, seconds(skew))
+        process = _Process(name, factory, dict(config or {}), tuple(dials), disk, work, sync_seconds, seconds(skew), mortal)
         self._processes[name] = process
         if start:
             self.restart(name)
@@ -453,10 +455,11 @@ class World:
 
     def _pump(self, process: _Process) -> None:
         while process.pending and process.machine is not None and not (process.writing or process.paused):
-            self.effects += 1
-            if self.effects in self._deaths:
-                self._crash(process, self._deaths.pop(self.effects), {"effect": self.effects})
-                return
+            if process.mortal:
+                self.effects += 1
+                if self.effects in self._deaths:
+                    self._crash(process, self._deaths.pop(self.effects), {"effect": self.effects})
+                    return
             self._carry_out(process, process.pending.popleft())
 
     def _carry_out(self, process: _Process, effect: Effect) -> None:
