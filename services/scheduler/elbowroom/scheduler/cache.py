@@ -70,9 +70,11 @@ class NodeInfo:
             return
         _add(self.requested, info.requests, -1)
         _add(self.non_zero, info.non_zero, -1)
-        self.with_affinity.pop(uid, None)
-        self.with_anti_affinity.pop(uid, None)
-        self.with_ports.pop(uid, None)
+        if info.has_affinity:
+            self.with_affinity.pop(uid, None)
+            self.with_anti_affinity.pop(uid, None)
+        if info.ports:
+            self.with_ports.pop(uid, None)
 
     def ports_in_use(self) -> Iterator[Port]:
         for info in self.with_ports.values():

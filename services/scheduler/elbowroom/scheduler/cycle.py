@@ -130,12 +130,9 @@ class Cycle:
         info: PodInfo, nodes: Sequence[NodeInfo], filters: Filters, world: World, diagnosis: Diagnosis, enough: int = 0
     ) -> list[NodeInfo]:
         found: list[NodeInfo] = []
-        any_nominated = world.nominator.count() > 0
+        nominated = world.nominator.on
         for node in nodes:
-            if any_nominated:
-                status = check_with_nominated(info, node, filters, world.nominator.on(node.name))
-            else:
-                status = filters.check(node)
+            status = check_with_nominated(info, node, filters, nominated(node.name))
             if status is not None:
                 diagnosis.refusals[node.name] = status
                 continue

@@ -21,7 +21,7 @@ class Diagnosis:
     @property
     def rejected_by(self) -> list[str]:
         """The plugins that refused, each once, in order (SC-32)."""
-        names = [status.plugin for status in self.refusals.values() if status.code is not Code.ERROR]
+        names = list(dict.fromkeys(status.plugin for status in self.refusals.values() if status.code is not Code.ERROR))
         if self.absent is not None:
             names += self.absent.plugin.split(",")
         return list(dict.fromkeys(name for name in names if name))
@@ -36,8 +36,9 @@ class Diagnosis:
     def message(self, addition: str = "") -> str:
         """``0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable. preemption: ...``"""
         reasons: Counter[str] = Counter()
-        for status in self.refusals.values():
-            reasons.update(status.reasons)
+        for together, count in Counter(status.reasons for status in self.refusals.values()).items():
+            for reason in together:
+                reasons[reason] += count
         others = self.nodes - len(self.refusals)
         if self.absent is not None and others > 0:
             reasons.update({reason: others for reason in self.absent.reasons})

@@ -121,7 +121,7 @@ class Scheduler:
         elif happened == TimerFired(LOOK):
             effects += self._look(now)
         effects += self._queue.drain()
-        effects += self._run(now)
+        effects += self._run(now, retries=happened == TimerFired(GO))
         return effects + self._timers(now)
 
     def _follow(self, now: Instant, happened: Input) -> list[Effect]:
@@ -250,12 +250,15 @@ class Scheduler:
     def _synced(self) -> bool:
         return all(reflector.synced for reflector in (self._namespaces, self._budgets, self._nodes, self._pods))
 
-    def _run(self, now: Instant) -> list[Effect]:
+    def _run(self, now: Instant, *, retries: bool) -> list[Effect]:
+        """Make attempts. Pods that are still backing off are left to a step of their own, which comes after the messages that have
+        arrived: a flood of events (all victims of a node go) then makes one attempt of each pod, not one for each event.
+        """
         effects: list[Effect] = []
         if not self._synced():
             return effects
         for _ in range(CYCLES_PER_STEP):
-            if not self._queue.has_ready():
+            if not (self._queue.has_ready() if retries else self._queue.has_active()):
                 break
             entry = self._queue.pop(now)
             effects += self._queue.drain()
@@ -464,6 +467,8 @@ class Scheduler:
             FLUSH: self._queue.due(now),
             LOOK: min(looks, default=None),
         }
+        if self._armed.get(GO) is not None and wanted[GO] is not None:
+            wanted[GO] = self._armed[GO]
         effects: list[Effect] = []
         for name, at in wanted.items():
             if self._armed.get(name) != at:

@@ -3,6 +3,8 @@
 Only pods without a node of their own are here, so a deferred resize never is.
 """
 
+from collections.abc import Sequence
+
 from elbowroom.api.objects import Pod
 from elbowroom.scheduler.podinfo import PodInfo
 
@@ -16,9 +18,10 @@ class Nominator:
         """The node promised to the pod; empty if none."""
         return self._node_of.get(uid, "")
 
-    def on(self, node: str) -> list[PodInfo]:
+    def on(self, node: str) -> Sequence[PodInfo]:
         """The pods nominated to a node."""
-        return list(self._pods.get(node, {}).values())
+        pods = self._pods.get(node)
+        return list(pods.values()) if pods else ()
 
     def nominate(self, info: PodInfo, node: str) -> None:
         """Promise the node; an empty one takes the promise back."""
@@ -40,6 +43,3 @@ class Nominator:
             self._pods[node].pop(uid)
             if not self._pods[node]:
                 del self._pods[node]
-
-    def count(self) -> int:
-        return len(self._node_of)

@@ -21,6 +21,7 @@ class PodInfo:
     __slots__ = (
         "affinity_terms",
         "anti_affinity_terms",
+        "has_affinity",
         "key",
         "non_zero",
         "pod",
@@ -29,6 +30,7 @@ class PodInfo:
         "preferred_anti_affinity",
         "priority",
         "requests",
+        "start",
         "uid",
         "want",
     )
@@ -52,11 +54,12 @@ class PodInfo:
         self.anti_affinity_terms: list[PodAffinityTerm] = apart.required if apart else []
         self.preferred_affinity: list[WeightedPodAffinityTerm] = near.preferred if near else []
         self.preferred_anti_affinity: list[WeightedPodAffinityTerm] = apart.preferred if apart else []
-
-    @property
-    def has_affinity(self) -> bool:
+        self.has_affinity = bool(
+            self.affinity_terms or self.anti_affinity_terms or self.preferred_affinity or self.preferred_anti_affinity
+        )
         """Does any other pod matter to it, as a wish or as a condition?"""
-        return bool(self.affinity_terms or self.anti_affinity_terms or self.preferred_affinity or self.preferred_anti_affinity)
+        self.start = _start_of(pod)
+        """``status.startTime`` in nanoseconds, if it has started."""
 
     def at(self, node: str) -> "PodInfo":
         """The same pod as if it were on that node already."""
@@ -71,18 +74,17 @@ class PodInfo:
         return resources.maximum(resources.allocated_requests(self.pod), resources.actual_requests(self.pod))
 
     def started(self, now: int) -> int:
-        """``status.startTime`` in nanoseconds; a pod without one starts now (SC-110)."""
-        return start_time(self.pod, now)
+        """When it started; a pod that has not starts now (SC-110)."""
+        return now if self.start is None else self.start
 
 
-def start_time(pod: Pod, now: int) -> int:
-    """When the pod's kubelet took it on; ``now`` if it has not, or says nonsense."""
+def _start_of(pod: Pod) -> int | None:
     if pod.status.start_time is None:
-        return now
+        return None
     try:
         return parse_time(pod.status.start_time)
     except ValueError:
-        return now
+        return None  # nonsense of somebody who writes statuses by hand
 
 
 def is_deferred(pod: Pod) -> bool:

@@ -198,13 +198,15 @@ def _reprieve(
         return status
     victims: list[PodInfo] = []
     violations = 0
-    for other in sorted(potential, key=lambda each: each.uid not in protected):  # stable: each half keeps its order
+    first = [other for other in potential if other.uid in protected]
+    for other in [*first, *(other for other in potential if other.uid not in protected)] if first else potential:
         tried.with_pod(emptied, other)
         if check_with_nominated(info, emptied, tried, nominated) is not None:
             tried.without_pod(emptied, other)
             victims.append(other)
             violations += other.uid in protected
-    victims.sort(key=lambda other: importance(other, world.now))
+    if violations:
+        victims.sort(key=lambda other: importance(other, world.now))
     return Candidate(node.name, tuple(victims), violations)
 
 
@@ -231,6 +233,8 @@ def violating(ordered: Sequence[PodInfo], budgets: Iterable[Budget]) -> frozense
 
 def check_with_nominated(info: PodInfo, node: NodeInfo, filters: Filters, nominated: Sequence[PodInfo]) -> Status | None:
     """Does the pod fit beside the pods promised this node that are as important, and also without them (SC-37)?"""
+    if not nominated:
+        return filters.check(node)
     promised = [other for other in nominated if other.priority >= info.priority and other.uid != info.uid]
     promised = [other for other in promised if other.uid not in node.pods]
     if promised:

@@ -137,6 +137,10 @@ class SchedulingQueue:
     def events_in_flight(self) -> int:
         return len(self._events)
 
+    def has_active(self) -> bool:
+        """Is there a pod that need not wait?"""
+        return bool(self._active)
+
     def has_ready(self) -> bool:
         """Would ``pop`` give a pod?"""
         return bool(self._active) or (self._pops_from_backoff and bool(self._backoff))
