@@ -93,7 +93,7 @@ def judge(budget: Budget, pods: Sequence[Pod], scale_of: Callable[[Pod], Scale |
         if pod.is_terminating or since is None:
             continue
         due = instant(since) + DELETION_TIMEOUT
-        if due < now:
+        if due <= now:
             overdue.append(pod.metadata.name)
         else:
             rechecks.append(due)

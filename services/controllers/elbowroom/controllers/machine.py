@@ -48,7 +48,8 @@ IN_FLIGHT_MAX = 256
 UNCLEAR_STATUSES = frozenset({500, 502, 503, 504})
 UNCLEAR_MAX = 5
 EVENT_TRIES = 4
-REST_SECONDS_MAX = 60.0
+REST_SECONDS_MAX = 300.0
+AGAIN_MIN = seconds(0.01)
 
 
 def build(config: Mapping[str, Any], rng: random.Random) -> Machine:
@@ -83,9 +84,13 @@ class _Round:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """A key waits until the copy includes these revisions."""
+    """A key waits until the copy includes these revisions, five minutes at most.
+
+    A copy whose revision fell below what it was (``had``) is one of another store, which knows nothing of what was written.
+    """
 
     written: Mapping[str, int]
+    had: Mapping[str, int]
     until: Instant
 
 
@@ -184,12 +189,16 @@ class Controllers:
             controller.queue.done(key)
             self._last_written.pop((place, key), None)
         if plan.again_at is not None:
-            controller.queue.add_at(key, plan.again_at)
+            controller.queue.add_at(key, max(plan.again_at, Instant(now + AGAIN_MIN)))
 
     def _is_over(self, now: Instant, rest: _Rest) -> bool:
-        return now >= rest.until or all(
-            self._reflectors[resource].revision >= revision for resource, revision in rest.written.items()
-        )
+        if now >= rest.until:
+            return True
+        for resource, revision in rest.written.items():
+            held = self._reflectors[resource].revision
+            if held < revision and not 0 < held < rest.had[resource]:
+                return False
+        return True
 
     def _wake(self, now: Instant) -> None:
         for (place, key), rest in list(self._resting.items()):
@@ -206,7 +215,8 @@ class Controllers:
         elif ended.written:
             self._last_written[place, key] = ended.written
         if ended.written:
-            self._resting[place, key] = _Rest(ended.written, Instant(now + seconds(REST_SECONDS_MAX)))
+            had = {resource: self._reflectors[resource].revision for resource in ended.written}
+            self._resting[place, key] = _Rest(ended.written, had, Instant(now + seconds(REST_SECONDS_MAX)))
         if ended.failed:
             queue.fail(now, key)
         else:

@@ -60,7 +60,10 @@ class _Census:
 
 def conditions_of(counts: Mapping[str, int], finalizers: Mapping[str, int], now: Instant) -> list[Condition]:
     """What a namespace that is being deleted says of its content."""
-    remain = ", ".join(f"{resource} has {count} resource instances" for resource, count in sorted(counts.items()))
+    names = {
+        resource: resource if "." in resource else f"{resource}." for resource in counts
+    }  # group after the dot, empty for core
+    remain = ", ".join(f"{names[resource]} has {count} resource instances" for resource, count in sorted(counts.items()))
     held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
 
     def told(kind: str, bad: bool, reason: tuple[str, str], message: tuple[str, str]) -> Condition:
@@ -125,6 +128,7 @@ class Namespaces(Controller):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._census: dict[str, _Census] = {}
+        self._look_at: dict[str, Instant] = {}
 
     def notice(self, now: Instant, resource: str, change: Change[Any]) -> Iterable[str]:
         if resource == "namespaces":
@@ -132,11 +136,15 @@ class Namespaces(Controller):
                 yield change.key
             else:
                 self._census.pop(change.key, None)
+                self._look_at.pop(change.key, None)
 
     def reconcile(self, now: Instant, key: str) -> Plan:
         namespace = self.shared.namespaces.get(key)
         if namespace is None or namespace.metadata.deletion_timestamp is None or FINALIZER not in namespace.spec.finalizers:
             return NOTHING
+        look_at = self._look_at.get(key, now)
+        if look_at > now:
+            return Plan(again_at=look_at)
         census = self._census.pop(key, None)
         if census is None or census.failed or census.missing:
             self._census[key] = _Census()
@@ -145,12 +153,13 @@ class Namespaces(Controller):
         asks = [Ask(_deletion(resource, key)) for resource in CONTENT if resource in census.counts]
         if conditions != namespace.status.conditions:
             asks.append(_status(namespace, conditions))
-        if not census.counts:
-            if len(asks):
-                self._census[key] = census  # say so first; then finalize
-                return Plan(tuple(asks), again_at=now)
-            return Plan((_finalize(namespace),))
-        return Plan(tuple(asks), again_at=Instant(now + LOOK_AGAIN))
+        if census.counts:
+            self._look_at[key] = Instant(now + LOOK_AGAIN)
+            return Plan(tuple(asks), again_at=self._look_at[key])
+        if asks:
+            self._census[key] = census  # say that nothing is left, then let it go
+            return Plan(tuple(asks))
+        return Plan((_finalize(namespace),))
 
     def answered(self, now: Instant, key: str, ask: Ask, outcome: Outcome) -> Iterable[Told]:
         census = self._census.get(key)

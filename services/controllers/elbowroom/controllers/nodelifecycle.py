@@ -154,14 +154,17 @@ def zone_of(node: Node) -> str:
     return f"{labels.get('topology.kubernetes.io/region', '')}/{labels.get('topology.kubernetes.io/zone', '')}"
 
 
-def eviction_intervals(nodes: Iterable[Node]) -> Mapping[str, int | None]:
-    """Zone -> ns between two nodes that get a NoExecute taint; None: none gets one."""
+def eviction_intervals(nodes: Iterable[tuple[Node, bool]]) -> Mapping[str, int | None] | None:
+    """Zone -> ns between two nodes that get a NoExecute taint (None: none gets one), by the nodes and whether each is up.
+
+    None if no node is up anywhere: then nobody may bear such a taint.
+    """
     zones: dict[str, list[bool]] = {}
-    for node in nodes:
+    for node, is_up in nodes:
         if "node.kubernetes.io/exclude-disruption" not in node.metadata.labels:
-            zones.setdefault(zone_of(node), []).append(ready_of(node) == "True")
+            zones.setdefault(zone_of(node), []).append(is_up)
     if not any(any(zone) for zone in zones.values()):
-        return dict.fromkeys(zones)
+        return None
     return {name: _interval(zone) for name, zone in zones.items()}
 
 
@@ -280,13 +283,13 @@ class NodeLifecycle(Controller):
 
     def _grant(self, now: Instant, name: str, node: Node) -> Instant | None:
         """Let the node have a NoExecute taint if it needs one and its zone's turn has come; else when to ask again."""
-        intervals = eviction_intervals(self.shared.nodes.values())
         if no_execute_key(node) is None:
             self._evicting.discard(name)
             return None
-        if all(interval is None for interval in intervals.values()) and not any(
-            ready_of(n) == "True" for n in self.shared.nodes.values()
-        ):
+        # A silent node is down, though the copy may not show what was written about it yet.
+        everyone = ((n, ready_of(n) == "True" and not is_silent(self._health[n.name], n, now)) for n in self.shared.nodes.values())
+        intervals = eviction_intervals(everyone)
+        if intervals is None:
             self._evicting.discard(name)
             return None
         interval = intervals.get(zone_of(node), EVICTION_INTERVAL)
