@@ -203,3 +203,16 @@ def test_metrics_bear_the_names_of_the_release_and_no_later_ones() -> None:
         assert samples["scheduler_preemption_victims_sum"] == 1
         assert ('scheduler_preemptions_total{operation="in_place_resize"}' in samples) is own
         assert not any("resize_pods" in name or "AssignedPodResize" in name or "_created" in name for name in samples)
+
+
+def test_a_gate_that_opens_late_lets_in_whoever_knocked() -> None:
+    cluster = Cluster().nodes(node("n1", cpu="300m"))
+    cluster.pods(*(pod(f"v{n}", node="n1", cpu="100m", started=f"2026-01-01T00:00:0{n}Z") for n in range(2)))
+    cluster.hold = lambda request: request.verb == "delete"
+    cluster.pods(deferred("high", "n1", "300m", "100m", 100)).settle()
+    cluster.gone("v0", "v1")
+    cluster.settle()
+    assert cluster.attempts("high") == 1
+    cluster.release()
+    cluster.settle()
+    assert cluster.noted("sch.park")[-1]["cause"] == "DeferredPodScheduling"
