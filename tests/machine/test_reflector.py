@@ -242,6 +242,22 @@ def test_silence_opens_the_stream_anew_and_a_word_puts_that_off(pair: Pair) -> N
     assert sum(isinstance(message, Call) for message in pair.sent) == calls + 1
 
 
+def test_the_lost_end_of_the_state_is_missed_though_the_stream_goes_on() -> None:
+    pair = Pair()
+    pair.server.write("a", 1)
+    pair.carry(pair.reflector.open(NOW))
+    first = pair.inbound[-1]
+    assert isinstance(first, StreamBookmark) and first.initial_end
+    pair.inbound.pop()
+    pair.deliver()
+    for _ in range(100):
+        pair.pass_time(0.2)
+        if not pair.reflector.synced:
+            pair.inbound.append(StreamBookmark(first.id, first.sequence, first.revision))
+            pair.deliver()
+    assert pair.reflector.synced and pair.copy() == {"a": 1}
+
+
 def test_a_revision_too_old_means_the_state_again_and_what_went_meanwhile_is_told(pair: Pair) -> None:
     pair.server.streams.clear()
     pair.server.remove("b")

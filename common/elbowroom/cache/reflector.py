@@ -216,13 +216,13 @@ class Reflector(Generic[View]):
             if mark.sequence < self._sequence:
                 return (), ()
             return self._broken(now, f"a bookmark tells of {mark.sequence} events, {self._sequence} came"), ()
+        if self._initial is not None and not mark.initial_end:
+            return (), ()  # the bookmark that ends the state may be lost: idle ones are no sign that it will come
         self._heard = now
         self._backoff.reset("open")
         gone: list[Change[View]] = []
         kind = "watch.bookmark"
         if self._initial is not None:
-            if not mark.initial_end:
-                return (), ()
             for key in [key for key in self.store if key not in self._initial]:
                 gone.append(Change(key, self.store.pop(key), None))
                 self._revisions.pop(key, None)
