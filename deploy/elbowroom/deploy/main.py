@@ -210,7 +210,7 @@ def check(history: Annotated[Path, typer.Argument(help="A directory of histories
     from elbowroom.history.files import UnreadableHistoryError
 
     try:
-        verdict = report.check(history)
+        verdict = report.check(str(history))
     except (UnreadableHistoryError, OSError) as why:
         raise UserError(str(why)) from why
     print(verdict.text())

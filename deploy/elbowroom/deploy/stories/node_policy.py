@@ -11,7 +11,7 @@ OWNER = "example.com/quiet-hours"
 
 
 def cluster() -> dict[str, Any]:
-    return {"nodes": [{"count": 1, "capacity": {"cpu": "4", "memory": "4Gi", "pods": "110"}}]}
+    return {"nodes": [{"count": 2, "capacity": {"cpu": "4", "memory": "4Gi", "pods": "110"}}]}
 
 
 def play(stage: Stage, teller: Teller) -> None:
@@ -36,11 +36,11 @@ def play(stage: Stage, teller: Teller) -> None:
             )
             seen.append(condition(vip, "PodResizePreemptionDisabled")["message"])
 
-    with teller.step("The scheduler has been at work since (it placed another pod), and `batch` was not evicted.") as seen:
-        stage.start_pod("witness", node="node-1", memory="64Mi")
+    with teller.step("The scheduler has been at work since (it placed a pod on node-2), and `batch` was not evicted.") as seen:
+        stage.start_pod("witness", node="node-2", memory="64Mi")
         if any("deletionTimestamp" in pod["metadata"] for pod in stage.pods()) or len(stage.pods()) != 3:
             raise UnmetError(f"left are {names(stage.pods())}")
-        seen.append(f"on node-1: {', '.join(names(stage.pods()))}")
+        seen.append(f"alive: {', '.join(names(stage.pods()))}")
 
     since = stage.revision()
     with teller.step("The owner withdraws the entry: `batch` is evicted, and `vip` has its 3Gi.") as seen:
