@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import random
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,7 @@ from elbowroom.wire import MalformedError, decode, encode
 
 GROUP_MAX = 64
 """Writes that are committed together at most."""
+DRIVER_STOP_SECONDS = 3.0
 IDLE_SECONDS = 1.0
 """So long after the last write a disk is told that it is idle."""
 PENDING_MAX = 20_000
@@ -139,6 +141,7 @@ class Incarnation:
         self._dialers: dict[str, Dialer] = {}
         self._listener: Listener | None = None
         self._drivers: list[tuple[str, Driver]] = []
+        self._started: list[Driver] = []
         self._late: list[str] = []
         self._lost: set[str] = set()
         self._flush_due = False
@@ -167,13 +170,13 @@ class Incarnation:
         self._pump()
         facts: dict[str, Any] = {}
         for _, driver in self._drivers:
+            self._started.append(driver)
             facts.update(await driver.start(self.feed))
         return facts
 
     async def stop(self) -> None:
         """End in order: drivers first, then what waits is carried out, and the history ends with ``end``."""
-        for _, driver in self._drivers:
-            await driver.stop()
+        await self._stop_drivers()
         self.paused = False
         self._pump()
         while self.alive and self._waiting is not None:
@@ -181,9 +184,9 @@ class Incarnation:
             await asyncio.sleep(0)  # the queue goes on first
         if self.alive:
             self._history.note("end", {})
-        await self.abandon(linger_ms=50, stopped=True)
+        await self.abandon(linger_ms=50)
 
-    async def abandon(self, linger_ms: int = 0, stopped: bool = False) -> None:
+    async def abandon(self, linger_ms: int = 0) -> None:
         """End as if killed: what waits is forgotten; only the write under way is waited for, since its thread cannot be stopped."""
         self.alive = False
         self._process.timers.drop(self)
@@ -191,10 +194,7 @@ class Incarnation:
             self._idle.cancel()
         self._pending.clear()
         self._inbox.clear()
-        if not stopped:
-            for _, driver in self._drivers:
-                await driver.stop()
-        self._drivers.clear()
+        await self._stop_drivers()
         if self._waiting is not None:
             await asyncio.wait([self._waiting])
         for dialer in self._dialers.values():
@@ -202,6 +202,14 @@ class Incarnation:
         if self._listener is not None:
             self._listener.close(linger_ms)
         self._history.close()
+
+    async def _stop_drivers(self) -> None:
+        while self._started:
+            driver = self._started.pop()
+            try:
+                await asyncio.wait_for(driver.stop(), DRIVER_STOP_SECONDS)
+            except Exception:
+                traceback.print_exc()  # the machine's end must not fail on it
 
     def pause(self) -> None:
         """Take no input, fire no timer, carry out no effect (but the write under way)."""

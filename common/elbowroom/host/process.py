@@ -88,7 +88,10 @@ class Host:
             else:
                 await incarnation.abandon()
         for store in self._stores.values():
-            await store.close(self.loop)
+            try:
+                await store.close(self.loop)
+            except Exception:
+                traceback.print_exc()  # what is durable stays so
         self.files_pool.shutdown()
         if self._control is not None:
             self._control.close(linger_ms=_LAST_WORDS_MS)

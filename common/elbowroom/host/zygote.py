@@ -210,23 +210,23 @@ def _reap(connection: socket.socket) -> None:
 
 
 def _fork(frame: bytes, ours: Sequence[socket.socket]) -> Forked:
+    zygote = os.getpid()
     try:
         spec = decode_spec(frame)
         pid = os.fork()
     except (msgspec.MsgspecError, OSError) as why:
         return Forked(0, str(why))
     if pid == 0:
-        _child(spec, ours)
+        _child(spec, ours, zygote)
     return Forked(pid)
 
 
-def _child(spec: HostSpec, ours: Sequence[socket.socket]) -> NoReturn:
+def _child(spec: HostSpec, ours: Sequence[socket.socket], zygote: int) -> NoReturn:
     status = 1
     try:
-        parent = os.getppid()
         die_with_parent()
-        if os.getppid() != parent:
-            os._exit(1)
+        if os.getppid() != zygote:
+            os._exit(1)  # it died before we could ask for that
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for one in ours:
