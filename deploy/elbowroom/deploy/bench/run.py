@@ -37,7 +37,7 @@ MEASURES = (
     Measure("resize-rate", "api", on_any=measures.resize_rate),
     Measure("resize-latency", "resize-preemption", on_any=measures.resize_latency),
     Measure("preemption-latency", "resize-preemption", on_ten=measures.preemption_latency),
-    Measure("decision", "resize-preemption", on_ten=measures.decision_time),
+    Measure("decision", "resize-preemption", alone=measures.decision_time),
 )
 
 

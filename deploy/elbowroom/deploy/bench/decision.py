@@ -1,0 +1,86 @@
+"""How long a kubelet thinks: the machine itself, fed by hand, so that nothing but its decisions is timed."""
+
+import random
+import time
+from typing import Any
+
+import msgspec
+
+from elbowroom.api.gates import profile_of
+from elbowroom.kubelet.machine import RETRY, build
+from elbowroom.machine import Effect, Instant, Machine, Note, Received, Send, TimerFired
+from elbowroom.wire import ApiRequest, Call, Reply, StreamBookmark, StreamEvent, decode_value, encode_value
+from elbowroom.wire.cri import RuntimeState
+
+NODE = "crowded"
+GI = 1024**3
+NOW = Instant(1_800_000_000_000_000_000)
+
+
+def pass_seconds(running: int, pending: int, passes: int) -> list[float]:
+    """The time of each of some passes over the pending resizes, none of which fits, on a node full of pods."""
+    kubelet = build(
+        {"profile": profile_of("lab").as_config(), "name": f"kubelet/{NODE}", "node": NODE, "epoch": 1}, random.Random(1)
+    )
+    streams: dict[str, int] = {}
+    runtime_list = 0
+    for effect in kubelet.start(NOW, {}):
+        match effect:
+            case Send("apiserver", Call(number, "watch", body)):
+                streams[decode_value(body, ApiRequest).resource] = number
+            case Send(_, Call(number, "ListAll")):
+                runtime_list = number
+    pods = [_pod(number, "1Gi", 1) for number in range(running)]
+    _feed(kubelet, streams["nodes"], [_node(running)])
+    _feed(kubelet, streams["pods"], pods)
+    kubelet.step(NOW, Received(f"runtime/{NODE}", Reply(runtime_list, body=encode_value(RuntimeState()))))
+    revision = running
+    for number in range(pending):
+        event = StreamEvent(
+            streams["pods"], running + number + 1, revision + 1, revision, "MODIFIED", msgspec.json.encode(_pod(number, "3Gi", 2))
+        )
+        revision += 1
+        kubelet.step(NOW, Received("apiserver", event))
+    took = []
+    for _ in range(passes):
+        began = time.perf_counter()
+        effects = kubelet.step(NOW, TimerFired(RETRY))
+        took.append(time.perf_counter() - began)
+        judged = sum(_is_deferral(effect) for effect in effects)
+        assert judged == pending, f"{judged} of {pending} pending resizes were judged Deferred in the pass"
+    return took
+
+
+def _feed(kubelet: Machine, stream: int, documents: list[dict[str, Any]]) -> None:
+    for sequence, document in enumerate(documents, 1):
+        raw = msgspec.json.encode(document)
+        kubelet.step(NOW, Received("apiserver", StreamEvent(stream, sequence, sequence, 0, "ADDED", raw)))
+    kubelet.step(NOW, Received("apiserver", StreamBookmark(stream, len(documents), len(documents), initial_end=True)))
+
+
+def _is_deferral(effect: Effect) -> bool:
+    return isinstance(effect, Note) and effect.name == "kl.judge" and effect.fields.get("verdict") == "Deferred"
+
+
+def _node(gibibytes: int) -> dict[str, Any]:
+    amounts = {"cpu": "64", "memory": f"{gibibytes}Gi", "pods": "300"}
+    return {
+        "metadata": {"name": NODE, "uid": "node", "resourceVersion": "1"},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+def _pod(number: int, memory: str, generation: int) -> dict[str, Any]:
+    resources = {"requests": {"cpu": "10m", "memory": memory}}
+    return {
+        "metadata": {
+            "name": f"pod-{number}",
+            "namespace": "default",
+            "uid": f"uid-{number}",
+            "resourceVersion": str(number + 1),
+            "generation": generation,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"nodeName": NODE, "containers": [{"name": "main", "image": "pause", "resources": resources}]},
+        "status": {"phase": "Running"},
+    }
