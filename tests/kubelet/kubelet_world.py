@@ -51,7 +51,9 @@ HOP = 300_000
 """Nanoseconds that a message travels."""
 
 
-def a_container(name: str = "c", cpu: str = "", memory: str = "", limits: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
+def a_container(
+    name: str = "c", cpu: str = "", memory: str = "", limits: Mapping[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
     requests = {k: v for k, v in (("cpu", cpu), ("memory", memory)) if v}
     resources = {k: dict(v) for k, v in (("requests", requests), ("limits", limits or {})) if v}
     return {"name": name, "image": "pause:3.10", "resources": resources, **more}
@@ -112,6 +114,7 @@ class Api:
         self.objects: dict[str, dict[str, dict[str, Any]]] = {"pods": {}, "nodes": {}, "events": {}, "leases": {}}
         self.revision = 0
         self.watches: dict[int, dict[str, Any]] = {}
+        self.log: list[tuple[int, dict[str, Any], str]] = []
         self.patches: list[tuple[str, dict[str, Any]]] = []
         """Status patches of pods, by name."""
         self.writes: list[tuple[str, str, str]] = []
@@ -247,10 +250,19 @@ class Api:
             watch["revision"] = self.revision
             self._world.post(API, source, StreamBookmark(call.id, watch["sequence"], self.revision, initial_end=True))
         else:
-            raise AssertionError("this API server keeps no history")
+            watch["revision"] = since = int(request.query["resourceVersion"])
+            for revision, document, change in self.log:
+                if revision > since and document["kind"] == request.resource:
+                    self._event(call.id, watch, document["object"], change)
         self.watches[call.id] = watch
 
+    def bookmark(self) -> None:
+        """Show every reader that its stream lives."""
+        for number, watch in self.watches.items():
+            self._world.post(API, watch["source"], StreamBookmark(number, watch["sequence"], watch["revision"]))
+
     def _tell(self, resource: str, document: dict[str, Any], change: str) -> None:
+        self.log.append((self.revision, {"kind": resource, "object": copy.deepcopy(document)}, change))
         for number, watch in self.watches.items():
             if watch["resource"] == resource:
                 self._event(number, watch, document, change)
@@ -316,10 +328,16 @@ class World:
             },
         )
         self._cgroup_version = cgroup_version
+        self._bookmarks()
         if start:
             self.start_runtime()
             self.start_kubelet()
             self.run(1)
+
+    def _bookmarks(self) -> None:
+        if not self.api.down:
+            self.api.bookmark()
+        self._at(Instant(self.now + seconds(5)), self._bookmarks)
 
     # lives
 
@@ -459,8 +477,8 @@ class World:
 
     def container(self, name: str, container: str = "c") -> dict[str, Any]:
         statuses = [*self.status(name).get("containerStatuses", []), *(self.status(name).get("initContainerStatuses") or [])]
-        found: dict[str, Any] = next(s for s in statuses if s["name"] == container)
-        return found
+        unknown: dict[str, Any] = {"state": {}, "restartCount": 0, "resources": {}, "image": ""}
+        return next((s for s in statuses if s["name"] == container), unknown)
 
     def is_settled(self, name: str) -> bool:
         """Nothing about its size is open."""

@@ -434,15 +434,14 @@ class Kubelet:
         """RC-92: the conditions as the API server has them, their times begun anew."""
         if not worker.active:
             return
-        for kind in (status.PENDING, status.IN_PROGRESS):
-            known = worker.pod.condition(kind)
-            if known is None:
-                continue
-            made = ResizeCondition(known.reason, known.message, known.observed_generation, now, now)
-            if kind == status.PENDING:
-                worker.pending = made
-            else:
-                worker.in_progress = made
+        # A life that died between the grant and telling of it left a condition that is not true any more.
+        waits = not same(desired(worker.pod, self.config), worker.layer or PodResources())
+        worker.pending = self._known_condition(now, worker, status.PENDING) if waits else None
+        worker.in_progress = self._known_condition(now, worker, status.IN_PROGRESS)
+
+    def _known_condition(self, now: Instant, worker: PodWorker, kind: str) -> ResizeCondition | None:
+        known = worker.pod.condition(kind)
+        return None if known is None else ResizeCondition(known.reason, known.message, known.observed_generation, now, now)
 
     def _go_on(self, now: Instant, worker: PodWorker) -> None:
         worker.update(now, worker.pod)
@@ -624,7 +623,7 @@ class Kubelet:
             return
         message = "Pod was active on the node longer than the specified deadline"
         self.event(now, worker.pod, "Normal", "DeadlineExceeded", message)
-        worker.end(float(worker.pod.spec.termination_grace_period_seconds), Eviction("DeadlineExceeded", message))
+        worker.end(float(worker.pod.spec.termination_grace_period_seconds), Eviction("DeadlineExceeded", message, fails=True))
         worker.sync(now)
 
     # ------------------------------------------------------------ resizes

@@ -62,6 +62,8 @@ class Eviction:
 
     reason: str
     message: str
+    fails: bool = False
+    """It has failed even if its containers end well."""
     disrupted: bool = False
     """It gets the condition DisruptionTarget."""
 
@@ -109,6 +111,8 @@ def document(s: Shown) -> dict[str, Any]:
     phase = _phase(s.pod, statuses, init_statuses, s.over)
     if phase == "Pending" and s.previous.get("phase") == "Running":
         phase = "Running"  # it lost its sandbox; phases don't go back
+    if s.over and s.eviction is not None and s.eviction.fails:
+        phase = "Failed"
     doc: dict[str, Any] = {
         "observedGeneration": s.pod.metadata.generation or None,
         "phase": phase,

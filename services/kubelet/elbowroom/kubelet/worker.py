@@ -58,6 +58,8 @@ LONG_CALL_SECONDS = 120.0
 LONG_CALLS = ("StartContainer", "UpdateContainerResources")
 SUSPECT_SECONDS = 1.0
 """So long after the event that tells of its success an answer is believed lost."""
+GRACE_SECONDS_MIN = 2.0
+"""Even a container whose pod has no grace gets SIGTERM and this long, as upstream's do."""
 STOP_MARGIN_SECONDS = 2.0
 SANDBOX_RETRY_SECONDS = 1.0
 
@@ -258,6 +260,8 @@ class PodWorker:
         self.sandbox = sandbox
         self._stale = False
         self._touched = False
+        if self.shown_sandbox is None:
+            self.shown_sandbox, self.shown_actuated = sandbox, self.actuated
         if sandbox is not None:
             self._sandbox_attempt = _attempt_of(sandbox.sandbox)
             alive = {c.container for c in sandbox.containers if c.state != "exited"}
@@ -378,6 +382,9 @@ class PodWorker:
         """One step; True if another may follow at once."""
         if self.gone:
             return self._leave(now)
+        if self._wants_workload():
+            self._tell_workload(now)
+            return False
         situation = self._situation(now)
         if self._ending is not None:
             action = lifecycle.next_end(situation, "Stopping container {}")
@@ -425,9 +432,6 @@ class PodWorker:
         if self._touched and not self._midway:
             self._refresh(now)
             return False
-        if self._wants_workload():
-            self._tell_workload(now)
-            return False
         if self._again and not self._midway:
             self._begin(now)
             return True
@@ -456,7 +460,7 @@ class PodWorker:
         if not self._stopping:
             return None
         grace = self._ending.grace_seconds if self._ending else float(self.pod.spec.termination_grace_period_seconds)
-        return Instant(max(self._stopping.values()) + seconds(grace + STOP_MARGIN_SECONDS))
+        return Instant(max(self._stopping.values()) + seconds(max(GRACE_SECONDS_MIN, grace) + STOP_MARGIN_SECONDS))
 
     def alarm(self, now: Instant) -> None:
         """The time that the worker asked for has come."""
@@ -586,12 +590,10 @@ class PodWorker:
             self._killed.add(state.container)
             self._kubelet.event(now, pod, "Normal", "Killing", message, container)
         grace = self._ending.left(now) if self._ending else float(pod.spec.termination_grace_period_seconds)
+        grace = max(GRACE_SECONDS_MIN, grace)
 
         def done(now: Instant, body: bytes) -> None:
             self._stopping[state.container] = now
-            self._touched = True
-            if grace <= 0:
-                self._stale = True
 
         self._ask(now, "StopContainer", StopContainer(state.container, grace), done, self._retry_later)
 
