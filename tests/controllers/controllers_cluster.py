@@ -55,6 +55,8 @@ class Api:
     log: list[ApiRequest] = field(default_factory=list)
     history: list[tuple[int, str, str, Document]] = field(default_factory=list)
     refuse: Callable[[ApiRequest], None] = lambda request: None
+    deaf: set[str] = field(default_factory=set)
+    """Resources whose streams are told nothing (and not even that)."""
     uids: Iterator[int] = field(default_factory=lambda: iter(range(1, 10**6)))
 
     def of(self, resource: str) -> dict[str, Document]:
@@ -85,6 +87,8 @@ class Api:
         return self.revision
 
     def _tell(self, stream: Stream, change: str, document: Document, revision: int) -> None:
+        if stream.resource in self.deaf:
+            return
         stream.sequence += 1
         raw = msgspec.json.encode(document)
         self.out.append(StreamEvent(stream.id, stream.sequence, revision, stream.revision, change, raw))
@@ -218,6 +222,8 @@ class Api:
     def watch(self, call: Call) -> None:
         request = decode_value(call.body, ApiRequest)
         resource = f"{request.resource}.{request.group}" if request.group else request.resource
+        if resource in self.deaf:
+            return
         stream = Stream(call.id, resource)
         self.streams.append(stream)
         if "resourceVersion" in request.query:
@@ -234,7 +240,7 @@ class Api:
     def mark(self) -> None:
         """The bookmarks of an idle moment."""
         for stream in self.streams:
-            if stream.revision < self.revision:
+            if stream.revision < self.revision and stream.resource not in self.deaf:
                 stream.revision = self.revision
                 self.out.append(StreamBookmark(stream.id, stream.sequence, self.revision))
 
@@ -304,6 +310,8 @@ class Cluster:
         self.notes: list[Note] = []
         self.lost_replies = 0
         self.lost_requests = 0
+        self.slow_streams = False
+        """Answers overtake what streams tell."""
         self.machine: Machine
         self.begin(seed)
 
@@ -352,7 +360,10 @@ class Cluster:
                 self.api.mark()
             if not self.api.out:
                 return
-            self._carry(self.machine.step(self.now, Received("apiserver", self.api.out.pop(0))))
+            first = 0
+            if self.slow_streams:
+                first = next((n for n, message in enumerate(self.api.out) if isinstance(message, Reply)), 0)
+            self._carry(self.machine.step(self.now, Received("apiserver", self.api.out.pop(first))))
         raise AssertionError("the controllers do not come to rest")
 
     def wait(self, amount: float) -> None:

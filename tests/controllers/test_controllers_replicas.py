@@ -96,6 +96,17 @@ def test_a_creation_of_unknown_outcome_is_not_doubled(lost: str, how_many: int) 
     assert len(cluster.events("SuccessfulCreate")) == 5
 
 
+def test_nothing_is_made_twice_while_the_copy_does_not_show_it() -> None:
+    cluster = Cluster("deployments", "replicasets")
+    cluster.slow_streams = True
+    deployment = a_deployment(cluster, 10)
+    rolled_out(cluster, deployment)
+    cluster.api.change("deployments.apps", "ns/web", {"spec": {"template": a_template("pause:2")}})
+    rolled_out(cluster, deployment)
+    created = [r for r in cluster.api.log if r.verb == "create" and r.resource in ("pods", "replicasets")]
+    assert len(created) == 22
+
+
 def test_a_broken_connection_doubles_nothing() -> None:
     cluster = Cluster("replicasets")
     a_replica_set(cluster, 8)
@@ -479,6 +490,25 @@ def test_scaling_amid_a_rollout_is_proportional(replicas: int, sizes: tuple[int,
     old, new = a_set("old", sizes[0], sizes[0], 100, 13), a_set("new", sizes[1], 0, 10, 13)
     steps = {s.replica_set.metadata.name: s.replicas for s in rollout.scaling_steps(deployment, new, [old])}
     assert (steps.get("old", sizes[0]), steps.get("new", sizes[1])) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "steps"),
+    [
+        ((10, 10), (0, 0), {"new": 3}),
+        ((10, 10), (3, 0), {"old": 8}),
+        ((8, 8), (3, 0), {"new": 5}),
+        ((8, 7), (5, 0), {}),  # one old pod is sick, but removing it would not help the new ones
+        ((8, 8), (5, 2), {"old": 6}),
+        ((8, 4), (5, 4), {"old": 4}),  # the four sick ones
+        ((2, 2), (10, 10), {"old": 0}),
+        ((3, 3), (12, 9), {"new": 10}),
+    ],
+)
+def test_the_steps_of_a_rolling_update(old: tuple[int, int], new: tuple[int, int], steps: dict[str, int]) -> None:
+    deployment = Deployment(spec=_spec(10, 3, 2))
+    found = rollout.rolling_steps(deployment, a_set("new", *new, 1), [a_set("old", *old, 100)])
+    assert {step.replica_set.metadata.name: step.replicas for step in found} == steps
 
 
 @settings(max_examples=300)

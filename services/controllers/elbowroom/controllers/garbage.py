@@ -19,7 +19,6 @@ from elbowroom.machine import Instant, seconds
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 ABSENT_FOR = seconds(30)
-_DEPENDENTS = ("pods", "replicasets.apps", "deployments.apps", "leases.coordination.k8s.io", "configmaps")
 
 
 class _Owner(msgspec.Struct):
@@ -30,7 +29,7 @@ class Garbage(Controller):
     """Keys: ``RESOURCE NAMESPACE/NAME``."""
 
     name = "garbage"
-    reads = (*_DEPENDENTS, "nodes")
+    reads = tuple(KINDS.values())
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -19,6 +19,7 @@ from elbowroom.machine import Instant, seconds
 
 MONITOR_PERIOD = seconds(5)
 MONITOR_GRACE = seconds(50)
+CENSUS_DELAY = seconds(0.2)
 STARTUP_GRACE = seconds(60)
 EVICTION_INTERVAL = seconds(10)
 SECONDARY_INTERVAL = seconds(100)
@@ -213,7 +214,8 @@ class NodeLifecycle(Controller):
             else:
                 self._hear(change.key, now)
                 yield f"node/{change.key}"
-            yield "monitor"
+            if change.old is None or change.new is None:
+                self.queue.add_at("monitor", Instant(now + CENSUS_DELAY))
         elif resource == "leases.coordination.k8s.io" and change.new is not None:
             namespace, _, name = change.key.partition("/")
             if namespace == "kube-node-lease":
