@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.api.clock import as_time
+from elbowroom.api.objects import Pod
 from elbowroom.controllers.disruption import Scale, expected, judge
 from elbowroom.controllers.kit import scaled
 from elbowroom.controllers.views import Budget
@@ -145,8 +146,6 @@ def test_a_disruption_that_never_came_is_set_back() -> None:
     ],
 )
 def test_what_a_budget_expects(spec: dict[str, Any], pods: int, scale: int, result: tuple[int, int]) -> None:
-    from elbowroom.api.objects import Pod
-
     owner = {"kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
     budget = msgspec.convert({"spec": spec}, Budget)
     many = [msgspec.convert({"metadata": {"name": f"p{i}", "ownerReferences": [owner]}}, Pod) for i in range(pods)]
@@ -159,8 +158,6 @@ def test_what_a_budget_expects(spec: dict[str, Any], pods: int, scale: int, resu
     st.lists(st.booleans(), max_size=8),
 )
 def test_evicting_all_that_is_allowed_leaves_enough(bound: int | str, is_min: bool, ready: list[bool]) -> None:
-    from elbowroom.api.objects import Pod
-
     owner = {"kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
     pods = [
         msgspec.convert(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from controllers_cluster import Cluster, Document, Refusal
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from elbowroom.api.clock import as_time
 from elbowroom.api.objects import Pod
 from elbowroom.controllers import rollout
 from elbowroom.controllers.replicasets import doomed_first
-from elbowroom.controllers.views import Deployment, ReplicaSet
+from elbowroom.controllers.views import Deployment, DeploymentSpec, ReplicaSet
 from elbowroom.machine import Instant, seconds
 from elbowroom.wire import ApiRequest
 
@@ -225,8 +226,6 @@ def doomed(name: str, **facts: Any) -> Pod:
 
 
 def _pod(document: Document) -> Pod:
-    import msgspec
-
     return msgspec.convert(document, Pod)
 
 
@@ -345,10 +344,6 @@ def test_a_rolling_update_keeps_to_its_bounds(surge: Any, unavailable: Any, repl
 
 
 def _spec(replicas: int, surge: Any, unavailable: Any) -> Any:
-    import msgspec
-
-    from elbowroom.controllers.views import DeploymentSpec
-
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}}
     return msgspec.convert({"replicas": replicas, "strategy": rolling}, DeploymentSpec)
 
@@ -458,8 +453,6 @@ def test_a_failing_replica_set_shows_in_its_deployment() -> None:
 
 
 def a_set(name: str, replicas: int, available: int, age: int, maximum: int | None = None) -> ReplicaSet:
-    import msgspec
-
     annotations = {} if maximum is None else {rollout.MAXIMUM: str(maximum)}
     return msgspec.convert(
         {
