@@ -481,7 +481,10 @@ def _origin(data: Path, scale: float, store: str) -> int:
         if kept["scale"] == scale:
             return int(kept["origin"])
         if kept["scale"] != 1.0:
-            raise UserError(f"{data} was made with --time-scale {kept['scale']:g}; its clock would go back with {scale:g}")
+            made = f"{kept['scale']:g}"
+            raise UserError(
+                f"{data} was made with --time-scale {made}, without which its clock would go back; or use another --data-dir"
+            )
     origin = time.time_ns()
     path.write_text(json.dumps({"scale": scale, "origin": origin}))
     return origin

@@ -50,7 +50,7 @@ def play(stage: Stage, teller: Teller) -> None:
         seen.append(f"web has {mi}Mi")
 
     with teller.step(
-        "The scheduler dies having sent the victim's deletion (S7.1); `web` grows to 3Gi, and `batch` alone goes."
+        "The scheduler dies having sent the victim's deletion (S7.1); `web` grows to 3Gi, and only `batch` goes."
     ) as seen:
         stage.start_pod("bystander", node="node-1", memory="256Mi", priority="low")
         seen += resized_across_death("scheduler", "S7.1", 3072)

@@ -36,7 +36,7 @@ class Stage:
         gates = {"InPlacePodVerticalScalingSchedulerPreemption": True}
         self.profile = profile
         self._cluster = config.overlay(config.Cluster(), {"profile": profile, "featureGates": gates, **spec})
-        self._root = root_of_homes() if keep else Path(tempfile.mkdtemp(prefix="elbowroom-demo-"))
+        self._root = root_of_homes() if keep else temporary_root()
         self._home = _free_home(f"demo-{story}", self._root)
 
     def __enter__(self) -> "Stage":
@@ -301,6 +301,11 @@ def _collection(resource: str) -> str:
     if group == "scheduling.k8s.io":
         return f"/apis/{group}/v1/{plural}"
     return f"/api/v1/namespaces/{NAMESPACE}/{plural}"
+
+
+def temporary_root() -> Path:
+    """Where the home of a cluster lies that is not kept."""
+    return Path(tempfile.mkdtemp(prefix="elbowroom-demo-"))
 
 
 def _free_home(name: str, root: Path) -> Home:
