@@ -15,6 +15,24 @@ Invariant = Callable[[History], Iterator[Violation]]
 RESOURCES = ("cpu", "memory")
 
 
+def commits(history: History) -> list[Record]:
+    """The writes that became durable, in the order of their revisions.
+
+    An API server that dies between a commit and its record leaves none; the next one tells the tail of its log again (verb
+    ``recovered``), which counts where there is no record from the time. A store in memory begins anew with each life.
+    """
+    known: dict[tuple[int, int], Record] = {}
+    life = 0
+    for record in history.kinds("commit", "wal.recovered"):
+        if record["kind"] == "wal.recovered":
+            life += not record.get("durable", True)
+        elif record["verb"] == "recovered":
+            known.setdefault((life, record["rev"]), record)
+        else:
+            known[life, record["rev"]] = record
+    return [known[place] for place in sorted(known)]
+
+
 # ---------------------------------------------------------------- node and resize
 
 
@@ -63,7 +81,7 @@ def layers_in_order(history: History) -> Iterator[Violation]:
     """I-03: desired, allocated, actuated: each allocated vector is a whole desired one of the same generation, each actuated
     value was allocated before, and it is recorded as actuated only after the runtime said so."""
     desired: dict[tuple[str, int], list[Any]] = defaultdict(list)
-    for record in history.kinds("commit"):
+    for record in commits(history):
         facts = record.get("obj") or {}
         if "containers" in facts:
             wanted = _vector(facts["containers"])
@@ -186,7 +204,7 @@ def resize_cycles_write_nothing(history: History) -> Iterator[Violation]:
     """I-30: the scheduler never binds a pod twice, and never writes nominatedNodeName or PodScheduled=False on a bound one;
     ``spec.nodeName`` does not change once it is set."""
     last: dict[str, Record] = {}
-    for record in history.kinds("commit"):
+    for record in commits(history):
         facts = record.get("obj") or {}
         if "node" not in facts:
             continue
@@ -209,14 +227,14 @@ def resize_cycles_write_nothing(history: History) -> Iterator[Violation]:
 
 def acknowledged_writes_survive(history: History) -> Iterator[Violation]:
     """I-34: every acknowledged write is in the log, and every later incarnation recovers at least to it."""
-    commits = {record["rev"] for record in history.kinds("commit")}
+    logged = {record["rev"] for record in commits(history)}
     highest: Record | None = None
     for record in history.kinds("api.ok", "wal.recovered"):
         if record["kind"] == "api.ok":
             rev = record.get("rev", 0)
             if not rev or not record.get("write", True):
                 continue
-            if rev not in commits:
+            if rev not in logged:
                 yield Violation("I-34", f"revision {rev} was acknowledged but never committed", (record,))
             if highest is None or rev > highest["rev"]:
                 highest = record
@@ -231,12 +249,12 @@ def acknowledged_writes_survive(history: History) -> Iterator[Violation]:
 def conditional_writes_form_a_chain(history: History) -> Iterator[Violation]:
     """I-37: a write that named the revision it was based on replaced exactly that one."""
     current: dict[str, Record] = {}
-    for record in history.kinds("commit"):
+    for record in commits(history):
         before = current.get(record["key"])
         base = record.get("base", 0)
         if base and before is not None and before["rev"] != base:
             yield Violation("I-37", f"{record['key']}: based on {base}, replaced {before['rev']}", (before, record))
-        if record["verb"] == "delete" and record.get("gone", True):
+        if record.get("gone"):
             current.pop(record["key"], None)
         else:
             current[record["key"]] = record
@@ -250,6 +268,8 @@ def revisions_rise(history: History) -> Iterator[Violation]:
             if not record.get("durable", True):
                 last = None  # a memory store begins anew, and says so
             continue
+        if record["verb"] == "recovered":
+            continue
         if last is not None and record["rev"] <= last["rev"]:
             yield Violation("I-38", f"revision {record['rev']} after {last['rev']}", (last, record))
         last = record
@@ -258,9 +278,9 @@ def revisions_rise(history: History) -> Iterator[Violation]:
 def watches_miss_nothing(history: History) -> Iterator[Violation]:
     """I-39: between the revision a stream began at and the last one it told, it told exactly the log's matching writes, in
     order and once."""
-    commits: dict[str, list[Record]] = defaultdict(list)
-    for record in history.kinds("commit"):
-        commits[record["resource"]].append(record)
+    writes: dict[str, list[Record]] = defaultdict(list)
+    for record in commits(history):
+        writes[record["resource"]].append(record)
     streams: dict[tuple[str, int, int], list[Record]] = {}
     for record in history.kinds("watch.open", "watch.initial", "watch.event", "watch.bookmark"):
         stream = (record["proc"], record["inc"], record["id"])
@@ -269,10 +289,10 @@ def watches_miss_nothing(history: History) -> Iterator[Violation]:
         elif stream in streams:
             streams[stream].append(record)
     for told in streams.values():
-        yield from _stream(told, commits[told[0]["resource"]])
+        yield from _stream(told, writes[told[0]["resource"]])
 
 
-def _stream(told: list[Record], commits: list[Record]) -> Iterator[Violation]:
+def _stream(told: list[Record], writes: list[Record]) -> Iterator[Violation]:
     opened = told[0]
     start, last = opened["from"], opened["from"]
     events: list[Record] = []
@@ -289,13 +309,13 @@ def _stream(told: list[Record], commits: list[Record]) -> Iterator[Violation]:
     if not start:
         return
     seen = {record["rev"] for record in events}
-    wanted = [c for c in commits if start < c["rev"] <= last and _matches(opened, c)]
+    wanted = [c for c in writes if start < c["rev"] <= last and _matches(opened, c)]
     missing = [c for c in wanted if c["rev"] not in seen]
     if missing:
         yield Violation("I-39", f"{opened['watch']} never heard of revision {missing[0]['rev']}", (opened, missing[0]))
     logged = {c["rev"] for c in wanted}
     invented = [e for e in events if e["rev"] not in logged]
-    if invented and commits:
+    if invented and writes:
         yield Violation(
             "I-39", f"{opened['watch']} heard of revision {invented[0]['rev']}, which is no matching write", (invented[0],)
         )

@@ -49,6 +49,9 @@ from elbowroom.wire import (
 )
 
 COMPACTION = "compaction"
+RECOVERED = "recovered"
+TAIL = 256
+"""Revisions that a starting API server tells the history again; more than a group of writes has."""
 DROPPING = "compaction/drop"
 COMPACTION_SECONDS = 300.0
 HISTORY_MAX = 50_000
@@ -113,6 +116,9 @@ class ApiServer:
         self._store.replay(disk)
         facts = {"revision": self._store.revision, "floor": self._store.floor, "durable": self._durable}
         effects: list[Effect] = [Step("B1"), Step("B2"), Note("wal.recovered", facts)]
+        # A life may end between a commit and its record: what the log has at its tail is told again.
+        tail = max(self._store.floor, self._store.revision - TAIL)
+        effects += [commit_note(change, RECOVERED, "", "", 0) for change in self._store.changes(tail)]
         boot = self._registry.establish(now)
         effects += self._made(now, boot, "create", "", "system:apiserver", 0)
         self._last_tick = self._store.revision
