@@ -101,7 +101,6 @@ class Ear:
 
     def tell(self, process: str, order: Order) -> None:
         self._listener.send(process, encode(order))
-        self._listener.pump.recheck()
 
     async def arm(self, process: str, order: Arm) -> None:
         self.tell(process, order)

@@ -47,7 +47,6 @@ class Line:
 
 async def say(line: Line, text: bytes) -> None:
     line.dialer.send(text)
-    line.dialer.pump.recheck()
     await line.until(lambda: text in line.heard)
 
 
@@ -156,6 +155,20 @@ async def test_a_nameless_peer_and_an_oversized_frame_are_not_heard(ear: Ear) ->
         await say(line, b"hello")
         await say(line, b"still here")
     assert line.heard == [b"hello", b"still here"]
+    line.close()
+
+
+@on_a_loop
+async def test_what_arrives_while_one_side_only_sends_is_not_forgotten(ear: Ear) -> None:
+    line = Line(ear.address("x"))
+    await say(line, b"hello")
+    for round in range(300):
+        for _ in range(7):
+            line.listener.send("client/1", b"order")
+            line.dialer.send(b"report")
+        if round % 10 == 0:
+            await asyncio.sleep(0)
+    await line.until(lambda: line.heard.count(b"report") == line.back.count(b"order") == 2100)
     line.close()
 
 

@@ -207,5 +207,3 @@ class BusClient(AbstractAsyncContextManager["BusClient"]):
                         self._timers.set(self, name, at, self._on_timer)
                 case _:
                     raise AssertionError(f"{effect!r} is no effect of calls and streams")
-        if self._dialer is not None:
-            self._dialer.pump.recheck()

@@ -318,13 +318,7 @@ class Incarnation:
             self.fail(why)
         finally:
             self._pumping = False
-        if not self.alive:
-            return
-        for dialer in self._dialers.values():
-            dialer.pump.recheck()
-        if self._listener is not None:
-            self._listener.pump.recheck()
-        if len(self._pending) > PENDING_MAX:
+        if self.alive and len(self._pending) > PENDING_MAX:
             self._read_no_further()
 
     def _carry_out(self, effect: Effect) -> None:

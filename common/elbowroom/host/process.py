@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import os
+import resource
 import signal
 import threading
 import time
@@ -101,7 +102,6 @@ class Host:
         """Tell the supervisor, if there is one."""
         if self._control is not None:
             self._control.send([control.encode(report)])
-            self._control.recheck()
 
     # ------------------------------------------------------------ machines
 
@@ -250,6 +250,12 @@ def die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets us: libzmq aborts the process when it gets no descriptor."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def run(spec: HostSpec) -> None:
     """Run the machines of ``spec`` until the supervisor says ``Shutdown`` or SIGTERM or SIGINT comes; raises what a machine raised
     that has the process to itself. The files of its ``ipc`` sockets are gone afterwards."""
@@ -261,4 +267,5 @@ def run(spec: HostSpec) -> None:
             loop.add_signal_handler(number, host.shut_down)
         await host.serve()
 
+    raise_file_limit()
     uvloop.run(serve())

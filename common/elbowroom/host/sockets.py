@@ -1,7 +1,8 @@
 """ZeroMQ sockets on an event loop, raw: four times the rate of ``zmq.asyncio``.
 
 A socket's FD is edge-triggered: it tells that libzmq has commands to process, which any call on the socket may do instead.
-So the reader drains until EAGAIN and looks at EVENTS afterwards, and whoever has sent looks at EVENTS too (``recheck``).
+So the reader drains until EAGAIN and looks at EVENTS afterwards, and after sending the socket is looked at again, once in a
+turn of the loop.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from elbowroom.wire.codec import FRAME_BYTES_MAX
 
 HIGH_WATER = 1024
 BACKLOG_MAX = 8192
+RETRY_SECONDS = 0.01
 _BATCH = 64
 
 
@@ -54,7 +56,8 @@ class Pump:
         self._loop, self.socket, self._received = loop, socket, received
         self._backlog: dict[bytes, deque[list[bytes]]] = {}
         self._scheduled = False
-        self._sent = False
+        self._looking = False
+        self._retrying: asyncio.TimerHandle | None = None
         self.open = True
         self._file = int(socket.getsockopt(zmq.FD))
         loop.add_reader(self._file, self._ready)
@@ -62,6 +65,9 @@ class Pump:
 
     def send(self, frames: list[bytes], peer: bytes = b"") -> Sent:
         """Hand over a message for ``peer``; in order, with a bounded backlog where the pipe is full."""
+        if not self._looking:
+            self._looking = True
+            self._loop.call_soon(self._look)
         backlog = self._backlog.get(peer)
         if backlog is None:
             outcome = self._try(frames)
@@ -76,12 +82,6 @@ class Pump:
     def forget(self) -> None:
         """Drop what waits for slow readers."""
         self._backlog.clear()
-
-    def recheck(self) -> None:
-        """Call after sending: a send may have swallowed the sign that something arrived."""
-        if self._sent:
-            self._sent = False
-            self._look()
 
     def resume(self) -> None:
         """Take messages again, after ``open`` was False."""
@@ -98,12 +98,13 @@ class Pump:
             self._received(frames)
 
     def close(self, linger_ms: int = 0) -> None:
+        if self._retrying is not None:
+            self._retrying.cancel()
         if not self.socket.closed:
             self._loop.remove_reader(self._file)
             self.socket.close(linger=linger_ms)
 
     def _try(self, frames: list[bytes]) -> Sent:
-        self._sent = True
         try:
             self.socket.send_multipart(frames, zmq.NOBLOCK)
         except zmq.Again:
@@ -116,36 +117,43 @@ class Pump:
 
     def _ready(self) -> None:
         self._scheduled = False
+        try:
+            for _ in range(_BATCH):
+                if self.socket.closed or not self.open:
+                    break
+                try:
+                    frames = self.socket.recv_multipart(zmq.NOBLOCK)
+                except zmq.Again:
+                    break
+                self._received(frames)
+        finally:
+            self._look()
+
+    def _look(self) -> None:
+        """Whatever libzmq has to say: the call processes its commands, so that the FD is quiet until there are new ones."""
+        self._looking = False
         if self.socket.closed:
             return
-        if not self.open:
-            self.socket.getsockopt(zmq.EVENTS)  # processes the commands, or a level-triggered loop would call again and again
-            return
-        for _ in range(_BATCH):
-            try:
-                frames = self.socket.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                break
-            self._received(frames)
-            if self.socket.closed or not self.open:
-                return
+        events = int(self.socket.getsockopt(zmq.EVENTS))
         if self._backlog:
             self._retry()
-        self._look()
+            events = int(self.socket.getsockopt(zmq.EVENTS))
+        if events & zmq.POLLIN and self.open:
+            self._schedule()
 
     def _retry(self) -> None:
         for peer in list(self._backlog):
             backlog = self._backlog[peer]
-            while backlog:
-                if self._try(backlog[0]) is Sent.FULL:
-                    break
+            while backlog and self._try(backlog[0]) is not Sent.FULL:
                 backlog.popleft()
             if not backlog:
                 del self._backlog[peer]
-
-    def _look(self) -> None:
-        if self.open and not self.socket.closed and int(self.socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
-            self._schedule()
+        if self._retrying is not None:
+            self._retrying.cancel()
+            self._retrying = None
+        if self._backlog:
+            # A send to one peer may swallow the sign that another one's pipe has room again.
+            self._retrying = self._loop.call_later(RETRY_SECONDS, self._look)
 
     def _schedule(self) -> None:
         if not self._scheduled:
