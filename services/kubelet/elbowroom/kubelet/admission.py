@@ -5,10 +5,10 @@ resources first: pods, cpu, memory, ephemeral-storage, then the others by name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from elbowroom.api.objects import LabelSelector, Node, NodeSelectorTerm, Pod, Taint, Toleration
-from elbowroom.api.resources import Resources, add, of, qos_class, spec_requests
+from elbowroom.api.resources import Resources, add, of, qos_class, spec_requests, subtract
 from elbowroom.api.selectors import matches
 
 CRITICAL_PRIORITY = 2_000_000_000
@@ -24,6 +24,27 @@ class Neighbour:
 
     pod: Pod
     counts: Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Neighbours, and what they count for together."""
+
+    members: tuple[Neighbour, ...] = ()
+    used: Resources = field(default_factory=dict)
+
+    @staticmethod
+    def of(members: Iterable[Neighbour]) -> "Crowd":
+        found = tuple(members)
+        return Crowd(found, add(*(neighbour.counts for neighbour in found)))
+
+    def without(self, uid: str) -> "Crowd":
+        """The others of the pod with that uid."""
+        others = tuple(n for n in self.members if n.pod.uid != uid)
+        if len(others) == len(self.members):
+            return self
+        mine = next(n for n in self.members if n.pod.uid == uid)
+        return Crowd(others, subtract(self.used, mine.counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +78,12 @@ class Refusal:
     lacks: tuple[Lack, ...] = ()
 
 
-def lacks(request: Resources, others: Iterable[Neighbour], node: Node) -> list[Lack]:
+def lacks(request: Resources, others: Crowd, node: Node) -> list[Lack]:
     """Every resource of which ``request`` wants more than the node has beside ``others``."""
-    neighbours = list(others)
-    allocatable = of(node.status.allocatable)
-    used = add(*(neighbour.counts for neighbour in neighbours))
+    allocatable, used, count = of(node.status.allocatable), others.used, len(others.members)
     found = []
-    if "pods" in allocatable and len(neighbours) + 1 > allocatable["pods"]:
-        found.append(Lack("pods", 1, len(neighbours), allocatable["pods"]))
+    if "pods" in allocatable and count + 1 > allocatable["pods"]:
+        found.append(Lack("pods", 1, count, allocatable["pods"]))
     for name in sorted(request, key=lambda name: (_ORDER.get(name, 4), name)):
         wanted, taken, capacity = request[name], used.get(name, 0), allocatable.get(name, 0)
         if wanted > 0 and wanted > capacity - taken:
@@ -72,7 +91,7 @@ def lacks(request: Resources, others: Iterable[Neighbour], node: Node) -> list[L
     return found
 
 
-def refusal(pod: Pod, request: Resources, others: Sequence[Neighbour], node: Node, *, restarted: bool = False) -> Refusal | None:
+def refusal(pod: Pod, request: Resources, others: Crowd, node: Node, *, restarted: bool = False) -> Refusal | None:
     """Why ``pod``, asking for ``request``, may not be on ``node`` beside ``others``; None if it may.
 
     ``restarted``: the pod ran here before the kubelet did; then where it may be is no longer asked (RC-128).
@@ -85,10 +104,10 @@ def refusal(pod: Pod, request: Resources, others: Sequence[Neighbour], node: Nod
     return elsewhere
 
 
-def _misplaced(pod: Pod, others: Sequence[Neighbour], node: Node) -> Refusal | None:
+def _misplaced(pod: Pod, others: Crowd, node: Node) -> Refusal | None:
     if not affine(pod, node):
         return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
-    if _ports_clash(pod, others):
+    if _ports_clash(pod, others.members):
         return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     if not is_static(pod) and any(
         taint.effect == "NoExecute" and not tolerated(taint, pod.spec.tolerations) for taint in node.spec.taints
@@ -180,9 +199,9 @@ class NoVictims:
     message: str
 
 
-def victims(preemptor: Pod, others: Sequence[Neighbour], short: Sequence[Lack]) -> list[Pod] | NoVictims:
+def victims(preemptor: Pod, others: Crowd, short: Sequence[Lack]) -> list[Pod] | NoVictims:
     """Whom to push out so that ``short`` is met: from the least important group up, as few and as small as will do."""
-    groups = _groups(preemptor, [neighbour.pod for neighbour in others])
+    groups = _groups(preemptor, [neighbour.pod for neighbour in others.members])
     missing = {lack.resource: lack.amount for lack in short}
     remaining = [missing]
     for group in groups:

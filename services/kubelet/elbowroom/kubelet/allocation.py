@@ -4,7 +4,6 @@ All containers of a pod and its own resources are decided as one unit. The pod c
 with the largest of what they were allocated and what their status still shows, never with what they wish for.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ import msgspec
 
 from elbowroom.api.objects import Container, Node, Pod, ResourceRequirements
 from elbowroom.api.resources import Resources, of, qos_class, spec_requests
-from elbowroom.kubelet.admission import Neighbour, NoVictims, is_critical, refusal, unexpected, victims
+from elbowroom.kubelet.admission import Crowd, NoVictims, is_critical, refusal, unexpected, victims
 from elbowroom.kubelet.checkpoint import PodResources
 from elbowroom.kubelet.config import KubeletConfig
 
@@ -122,7 +121,7 @@ class Rules:
     """Row 10: a critical pod's resize pushes others out."""
 
 
-def judge(wanted: Pod, allocated: Pod, others: Sequence[Neighbour], rules: Rules) -> Verdict:
+def judge(wanted: Pod, allocated: Pod, others: Crowd, rules: Rules) -> Verdict:
     """Decide the resize from ``allocated`` to ``wanted``. ``others`` are the node's active pods without this one."""
     impossible = infeasible(wanted, allocated, rules)
     if impossible is not None:

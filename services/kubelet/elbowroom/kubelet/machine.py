@@ -7,38 +7,25 @@ in the order of their creation with what they were allocated (R3), queues the re
 import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
 from elbowroom.api.events import reference
-from elbowroom.api.gates import RESIZE_PREEMPTION, Profile
+from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Container, Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
-from elbowroom.api.resources import Resources, add, of, qos_class, spec_requests
+from elbowroom.api.resources import spec_requests
 from elbowroom.cache import Change, Reflector, WorkQueue
-from elbowroom.kubelet import admission, node, status
-from elbowroom.kubelet.admission import Neighbour
-from elbowroom.kubelet.allocation import (
-    Deferred,
-    Evict,
-    Granted,
-    Infeasible,
-    Rules,
-    Verdict,
-    desired,
-    increases,
-    judge,
-    requested_operations,
-    same,
-    summary,
-)
-from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint, PodResources
+from elbowroom.kubelet import admission, keeper, proxy, status
+from elbowroom.kubelet import node as node_documents
+from elbowroom.kubelet.allocation import desired, same
+from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
 from elbowroom.kubelet.config import ConfigError, KubeletConfig, parse
 from elbowroom.kubelet.feed import RuntimeFeed
-from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics, priority_bucket
-from elbowroom.kubelet.pending import PendingQueue, Rank
+from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics
 from elbowroom.kubelet.publisher import FINAL, Publisher
 from elbowroom.kubelet.recorder import Recorder
+from elbowroom.kubelet.resizes import PERIODIC, POD_RESIZED, POD_TERMINATED, PODS_ADDED, PODS_REMOVED, Resizes, shrinks
 from elbowroom.kubelet.status import Eviction, ResizeCondition
 from elbowroom.kubelet.worker import PodWorker
 from elbowroom.machine import (
@@ -56,19 +43,15 @@ from elbowroom.machine import (
     parse_time,
     seconds,
 )
-from elbowroom.rpc import MERGE_PATCH, Calls, Finished, create, patch
+from elbowroom.rpc import Calls, Finished
 from elbowroom.wire import Call, Code, MalformedError, Reply, decode_value, encode_value
-from elbowroom.wire.cri import ContainerEvent, LinuxResources, RuntimeState, SandboxId, SandboxState
+from elbowroom.wire.cri import ContainerEvent, RuntimeState, SandboxId, SandboxState
 
-WORK, RETRY, LEASE, NODE, EVENTS = "kubelet/work", "kubelet/resizes", "kubelet/lease", "kubelet/node", "kubelet/events"
-API_RETRY_SECONDS, EVENT_RETRY_SECONDS = 1.0, 10.0
+WORK, RETRY, EVENTS = "kubelet/work", "kubelet/resizes", "kubelet/events"
+EVENT_RETRY_SECONDS = 10.0
 RELIST_LEASES = 6
 """Every so many renewals of the Lease the runtime is listed, in case it forgot to tell."""
 RUNTIME_DOWN_SECONDS = 30.0
-SAME_STATUS_SECONDS = 10.0
-
-PODS_ADDED, PODS_REMOVED, POD_UPDATED = "pods_added", "pods_removed", "pod_updated"
-POD_RESIZED, POD_TERMINATED, PERIODIC = "pod_resized", "pod_terminated", "periodic_retry"
 
 
 def build(config: Mapping[str, Any], rng: random.Random) -> Machine:
@@ -110,6 +93,8 @@ class Kubelet:
         self._nodes = Reflector("nodes", Node, query={"fieldSelector": f"metadata.name={name}"}, epoch=epoch, ids=ids)
         self._feed = RuntimeFeed(self._runtime, ids, epoch)
         self._recorder = Recorder(self._calls, rng, name)
+        self._keeper = keeper.NodeKeeper(self, self._calls, rng)
+        self._resizes = Resizes(self)
         self._publisher = Publisher(self._calls, self._retry_status)
         self._out: list[Effect] = []
         self._node: Node | None = None
@@ -119,12 +104,10 @@ class Kubelet:
         self._strays: list[str] = []
         self._runtime_heard = Instant(0)
         self._booted = False
-        self._workers: dict[str, PodWorker] = {}
+        self.workers: dict[str, PodWorker] = {}
         self._by_key: dict[str, PodWorker] = {}
         self._leaving: dict[str, PodWorker] = {}
         self._by_sandbox: dict[str, PodWorker] = {}
-        self._queue = PendingQueue()
-        self._retry_at = Instant(0)
         self._retry_armed: Instant | None = None
         self._work = WorkQueue()
         self._work_armed: Instant | None = None
@@ -132,10 +115,6 @@ class Kubelet:
         """Critical pods that wait for their victims' end."""
         self._images: set[str] = set()
         self._renewals = 0
-        self._node_in_flight = False
-        self._node_dirty = False
-        self._node_said: tuple[Any, Instant] | None = None
-        self._heartbeat_at = Instant(0)
         self._events_waiting = False
 
     # ------------------------------------------------------------ life
@@ -187,7 +166,7 @@ class Kubelet:
         if due != self._work_armed:
             self._work_armed = due
             self.emit(SetTimer(WORK, None if due is None else max(due, now)))
-        retry = self._retry_at if self._booted and len(self._queue) else None
+        retry = self._resizes.retry_at if self._booted and len(self._resizes) else None
         if retry != self._retry_armed:
             self._retry_armed = retry
             self.emit(SetTimer(RETRY, None if retry is None else max(retry, now)))
@@ -204,35 +183,35 @@ class Kubelet:
                         self.emit(*self._publisher.retry(now, uid))
                     elif kind == "deadline":
                         self._check_deadline(now, uid)
-                    elif (worker := self._workers.get(uid) or self._leaving.get(uid)) is not None:
+                    elif (worker := self.workers.get(uid) or self._leaving.get(uid)) is not None:
                         worker.alarm(now)
             case _ if name == RETRY:
                 self._retry_armed = None
-                self._pass(now, PERIODIC)
-            case _ if name == LEASE:
+                self._resizes.attempt_all(now, PERIODIC)
+            case keeper.LEASE:
                 self._renew(now)
-            case _ if name == NODE:
-                self._update_node(now)
+            case keeper.NODE:
+                self._keeper.update(now)
             case _ if name == EVENTS:
                 self._events_waiting = False
                 self.emit(*self._recorder.retry(now))
 
     def _on_connected(self, now: Instant, peer: str) -> None:
         if peer == self._runtime:
-            for worker in [*self._workers.values(), *self._leaving.values()]:
+            for worker in [*self.workers.values(), *self._leaving.values()]:
                 worker.reconnected(now)
         elif peer == "apiserver":
-            for uid in list(self._workers):
+            for uid in list(self.workers):
                 self.emit(*self._publisher.retry(now, uid))
             self.emit(*self._recorder.retry(now))
             if self._booted:
-                self._update_node(now)
+                self._keeper.update(now)
 
     def _on_end(self, now: Instant, end: Finished) -> None:
         """One of our calls ended."""
         match end.context:
             case ("rt", uid, token):
-                worker = self._workers.get(uid) or self._leaving.get(uid)
+                worker = self.workers.get(uid) or self._leaving.get(uid)
                 self._runtime_heard = now if end.code.definite else self._runtime_heard
                 if worker is not None and worker.busy and worker.token == token:
                     worker.finished(now, end)
@@ -249,12 +228,16 @@ class Kubelet:
                 self._on_list(now, end)
             case ("cgroups", source, number):
                 self._answer_cgroups(str(source), int(number), end)
-            case ("lease", how):
-                self._on_lease(now, str(how), end)
-            case ("node",):
-                self._on_node_written(now, end)
+            case ("node", what):
+                self._keeper.finished(now, str(what), end)
 
     # ------------------------------------------------------------ services for workers
+
+    @property
+    def node(self) -> Node:
+        """The Node; known once the kubelet is at work."""
+        assert self._node is not None, "nothing is decided before the Node is known"
+        return self._node
 
     def emit(self, *effects: Effect) -> None:
         self._out.extend(effects)
@@ -307,11 +290,10 @@ class Kubelet:
             if namesake is not None:
                 namesake.sync(now)
             return
-        self._queue.remove(worker.uid)
+        self._resizes.drop(worker)
         for waiting in list(self._waiting_room.values()):
             self._admit(now, waiting)
-        if any(self._evicting(uid) for uid in self._queue):
-            self._pass(now, POD_TERMINATED)
+        self._resizes.victims_ended(now)
 
     def publish(self, now: Instant, worker: PodWorker) -> None:
         publication = self._publisher.get(worker.uid)
@@ -356,9 +338,9 @@ class Kubelet:
         )
 
     def _free_ip(self) -> str:
-        taken = {w.ip for w in [*self._workers.values(), *self._leaving.values()] if w.ip}
-        taken |= {w.pod.status.pod_ip for w in self._workers.values() if w.pod.status.pod_ip}
-        return node.pod_ip(self.node_name, taken)
+        taken = {w.ip for w in [*self.workers.values(), *self._leaving.values()] if w.ip}
+        taken |= {w.pod.status.pod_ip for w in self.workers.values() if w.pod.status.pod_ip}
+        return node_documents.pod_ip(self.node_name, taken)
 
     @property
     def _preemption_disabled(self) -> str:
@@ -382,31 +364,31 @@ class Kubelet:
             return
         self.emit(Step("R2 list done"))
         self._booted = True
-        self._retry_at = Instant(now + self.config.retry_first_ns)
+        self._resizes.retry_at = Instant(now + self.config.retry_first_ns)
         documents = sorted(self._pods.store.values(), key=lambda d: (d.metadata.creation_timestamp or "", d.metadata.name))
         for document in documents:
             self._take(now, document)
         listed, self._listed = self._listed, {}
         self._adopt(now, listed)
-        for worker in list(self._workers.values()):
+        for worker in list(self.workers.values()):
             self._readmit(now, worker)
         self.emit(*self.allocated.save(), Step("R3 re-admitted"))
-        for worker in self._workers.values():
+        for worker in self.workers.values():
             self._back_fill(now, worker)
-            if worker.active and not same(desired(worker.pod, self.config), worker.layer or PodResources()):
-                self._push(worker)
+            if worker.active and not self._resizes.is_allocated(worker):
+                self._resizes.push(worker)
         self.emit(Step("R4 pending queue built"))
-        self._update_node(now, heartbeat=True)
+        self._keeper.update(now)
         self._renew(now)
-        if self.profile.pending_pass_at_start and len(self._queue):
-            self._pass(now, PODS_ADDED)
-        for worker in list(self._workers.values()):
+        if self.profile.pending_pass_at_start and len(self._resizes):
+            self._resizes.attempt_all(now, PODS_ADDED)
+        for worker in list(self.workers.values()):
             self._go_on(now, worker)
 
     def _adopt(self, now: Instant, listed: Mapping[str, SandboxState]) -> None:
         """Give each pod the sandbox that the runtime has of it; what is nobody's goes."""
         for uid, sandbox in listed.items():
-            worker = self._workers.get(uid) or self._leaving.get(uid)
+            worker = self.workers.get(uid) or self._leaving.get(uid)
             if worker is None:
                 self.remove_sandbox(now, sandbox.sandbox)
             elif not worker.busy:
@@ -435,7 +417,7 @@ class Kubelet:
         if not worker.active:
             return
         # A life that died between the grant and telling of it left a condition that is not true any more.
-        waits = not same(desired(worker.pod, self.config), worker.layer or PodResources())
+        waits = not self._resizes.is_allocated(worker)
         worker.pending = self._known_condition(now, worker, status.PENDING) if waits else None
         worker.in_progress = self._known_condition(now, worker, status.IN_PROGRESS)
 
@@ -480,7 +462,7 @@ class Kubelet:
     def _take(self, now: Instant, document: PodDocument) -> PodWorker:
         pod, seen = self._pod_of(document)
         worker = PodWorker(self, pod, now)
-        self._workers[worker.uid] = self._by_key[worker.key] = worker
+        self.workers[worker.uid] = self._by_key[worker.key] = worker
         self._publisher.add(pod.metadata.namespace, pod.metadata.name, worker.uid)
         self._publisher.observe(worker.uid, seen, _revision(pod))
         return worker
@@ -497,16 +479,15 @@ class Kubelet:
 
     def _admit(self, now: Instant, worker: PodWorker, *, boot: bool = False) -> None:
         """May the pod be here? Then it gets what it asks for, or keeps what it had."""
-        assert self._node is not None, "pods are admitted to a node that is known"
         pod = worker.allocated_pod
-        others = self._neighbours(worker)
+        others = self._resizes.crowd().without(worker.uid)
         ran = boot and self.config.on("NotEvictPodOnKubeletRestart") and worker.layer is not None and worker.sandbox is not None
-        refused = admission.refusal(pod, spec_requests(pod), others, self._node, restarted=ran)
+        refused = admission.refusal(pod, spec_requests(pod), others, self.node, restarted=ran)
         if refused is not None and refused.lacks and admission.is_critical(pod):
             chosen = admission.victims(pod, others, refused.lacks)
             if not isinstance(chosen, admission.NoVictims):
                 self._waiting_room[worker.uid] = worker
-                self._evict(now, chosen, refused.lacks)
+                self.evict(now, chosen, refused.lacks)
                 return
             refused = admission.unexpected(chosen)
         self._waiting_room.pop(worker.uid, None)
@@ -522,7 +503,7 @@ class Kubelet:
             self.allocated.put(worker.uid, desired(worker.pod, self.config))
         if not boot:
             self.emit(*self.allocated.save())
-        self._note_allocation(worker, "admitted")
+        self._resizes.note_allocation(worker, "admitted")
         if not boot:
             worker.sync(now)
             self._index(worker)
@@ -536,16 +517,14 @@ class Kubelet:
         if worker.uid in self._waiting_room:
             self._admit(now, worker)
         if worker.active and not same(desired(old, self.config), desired(new, self.config)):
-            for operation in requested_operations(old, new):
-                self.metrics.requested.labels(*operation).inc()
-            self._on_wish(now, worker)
+            self._resizes.wished(now, worker, old)
         if new.is_terminal:
             self._pod_ended(worker, new.status.phase)
-        if len(self._queue):
+        if len(self._resizes):
             if new.is_terminal and not old.is_terminal:
-                self._pass(now, POD_TERMINATED)
-            elif counted is not None and worker.active and _shrinks(counted, worker.counts):
-                self._pass(now, POD_RESIZED)
+                self._resizes.attempt_all(now, POD_TERMINATED)
+            elif counted is not None and worker.active and shrinks(counted, worker.counts):
+                self._resizes.attempt_all(now, POD_RESIZED)
         if old.spec.active_deadline_seconds != new.spec.active_deadline_seconds or old.status.start_time != new.status.start_time:
             self._watch_deadline(now, worker)
         if worker.refused is not None or worker.over:
@@ -556,24 +535,13 @@ class Kubelet:
             self.publish(now, worker)
         self._index(worker)
 
-    def _on_wish(self, now: Instant, worker: PodWorker) -> None:
-        """Its desired resources changed."""
-        if worker.layer is not None and same(desired(worker.pod, self.config), worker.layer):
-            self._clear_pending(now, worker, "reverted")
-            self._queue.remove(worker.uid)
-            return
-        self.emit(Step("K2 queued"))
-        self._push(worker)
-        self._pass(now, POD_UPDATED)
-
     def _remove(self, now: Instant, worker: PodWorker) -> None:
         """The API server has it no more."""
-        del self._workers[worker.uid]
+        del self.workers[worker.uid]
         if self._by_key.get(worker.key) is worker:
             del self._by_key[worker.key]
         self._pod_ended(worker, worker.pod.status.phase or "Unknown")
-        self._observe_deferred(now, worker, "terminated")
-        self._queue.remove(worker.uid)
+        self._resizes.terminated(now, worker)
         self._waiting_room.pop(worker.uid, None)
         self._publisher.forget(worker.uid)
         self.allocated.forget(worker.uid)
@@ -582,15 +550,12 @@ class Kubelet:
         worker.leave(now)
         for waiting in list(self._waiting_room.values()):
             self._admit(now, waiting)
-        if len(self._queue):
-            self._pass(now, PODS_REMOVED)
+        if len(self._resizes):
+            self._resizes.attempt_all(now, PODS_REMOVED)
 
-    def _neighbours(self, worker: PodWorker) -> list[Neighbour]:
-        return [Neighbour(w.allocated_pod, w.counts) for w in self._workers.values() if w is not worker and w.active]
-
-    def _evict(self, now: Instant, chosen: Sequence[Pod], lacks: Sequence[admission.Lack]) -> None:
+    def evict(self, now: Instant, chosen: Sequence[Pod], lacks: Sequence[admission.Lack]) -> None:
         for pod in chosen:
-            victim = self._workers[pod.uid]
+            victim = self.workers[pod.uid]
             if victim.eviction is not None:
                 continue
             self.event(now, victim.pod, "Warning", "Preempting", admission.PREEMPTED)
@@ -600,10 +565,6 @@ class Kubelet:
             victim.end(grace, Eviction("Preempting", admission.PREEMPTED, disrupted=True))
             victim.sync(now)
 
-    def _evicting(self, uid: str) -> bool:
-        worker = self._workers.get(uid)
-        return worker is not None and worker.pending is None
-
     def _watch_deadline(self, now: Instant, worker: PodWorker) -> None:
         limit = worker.pod.spec.active_deadline_seconds
         if limit is not None and not worker.over:
@@ -612,7 +573,7 @@ class Kubelet:
             self._work.add_at(f"deadline/{worker.uid}", Instant(began + seconds(limit)))
 
     def _check_deadline(self, now: Instant, uid: str) -> None:
-        worker = self._workers.get(uid)
+        worker = self.workers.get(uid)
         limit = worker.pod.spec.active_deadline_seconds if worker is not None else None
         if worker is None or limit is None or worker.over or worker.ending:
             return
@@ -626,137 +587,6 @@ class Kubelet:
         worker.end(float(worker.pod.spec.termination_grace_period_seconds), Eviction("DeadlineExceeded", message, fails=True))
         worker.sync(now)
 
-    # ------------------------------------------------------------ resizes
-
-    def _push(self, worker: PodWorker) -> None:
-        self._queue.push(worker.uid, self._rank)
-
-    def _rank(self, uid: str) -> Rank | None:
-        worker = self._workers.get(uid)
-        if worker is None or not worker.active:
-            return None
-        return Rank(
-            increases=increases(worker.pod, worker.allocated_pod),
-            priority=worker.pod.priority,
-            guaranteed=qos_class(worker.pod) == "Guaranteed",
-            waiting_since=worker.pending.since if worker.pending is not None else None,
-        )
-
-    def _pass(self, now: Instant, trigger: str) -> None:
-        """RC-64, RC-65: try every pending resize, in the queue's order."""
-        self._retry_at = Instant(now + self.config.retry_ns)
-        kept = []
-        for uid in self._queue:
-            worker = self._workers.get(uid)
-            if worker is None or not worker.active or worker.layer is None:
-                continue
-            if self._try(now, worker, trigger):
-                kept.append(uid)
-        self._queue.keep(kept)
-
-    def _try(self, now: Instant, worker: PodWorker, trigger: str) -> bool:
-        """Judge one resize and act on the verdict; True if it goes on waiting."""
-        assert self._node is not None and worker.layer is not None, "only admitted pods are judged"
-        wanted, layer = worker.pod, desired(worker.pod, self.config)
-        if same(layer, worker.layer):
-            self._clear_pending(now, worker, "reverted")
-            return False
-        others = self._neighbours(worker)
-        rules = Rules(
-            self._node,
-            self.config,
-            infeasible_above_allocatable=not self.profile.refuses_above_allocatable,
-            evicts_for_resize=not self.config.on(RESIZE_PREEMPTION) and not self._node.resize_preemption_disabled,
-        )
-        verdict = judge(wanted, worker.allocated_pod, others, rules)
-        self._note_verdict(worker, verdict, others, trigger)
-        match verdict:
-            case Granted():
-                self._grant(now, worker, layer, trigger)
-                return False
-            case Deferred(cause, message):
-                self._refuse(now, worker, "Deferred", cause, message)
-                return True
-            case Infeasible(message, detail):
-                self.metrics.infeasible.labels(detail).inc()
-                self._refuse(now, worker, "Infeasible", "Infeasible", message)
-                return False
-            case Evict(victims):
-                lacks = admission.lacks(spec_requests(wanted), others, self._node)
-                self._evict(now, victims, lacks)
-                return True
-            case _:
-                assert_never(verdict)
-
-    def _grant(self, now: Instant, worker: PodWorker, layer: PodResources, trigger: str) -> None:
-        """RC-79: durable first; then the conditions, the event, and the runtime."""
-        was_deferred = worker.pending is not None and worker.pending.reason == "Deferred"
-        self.allocated.put(worker.uid, layer)
-        self.emit(*self.allocated.save(), Step("K8 memory state"))
-        self._note_allocation(worker, trigger)
-        self._clear_pending(now, worker, "accepted", publish=False)
-        if was_deferred:
-            self.metrics.accepted.labels(trigger).inc()
-        generation = worker.pod.metadata.generation
-        worker.in_progress = ResizeCondition("", "", generation, now, now)
-        message = f"Pod resize started: {summary(worker.pod, generation)}"
-        self.event(now, worker.pod, "Normal", "ResizeStarted", message)
-        worker.granted(now)
-        self.publish(now, worker)
-
-    def _refuse(self, now: Instant, worker: PodWorker, reason: str, cause: str, message: str) -> None:
-        """RC-131, RC-152: the wait counts from when the reason came up, an event tells of what is new."""
-        before, generation = worker.pending, worker.pod.metadata.generation
-        new = before is None or before.reason != reason
-        since = now if before is None or before.reason != reason else before.since
-        if new:
-            self._observe_deferred(now, worker, "reverted")
-        worker.pending = ResizeCondition(reason, message, generation, since, now)
-        if new or (before is not None and before.generation != generation):
-            told = f"Pod resize {cause}: {summary(worker.pod, generation, message)}"
-            self.event(now, worker.pod, "Warning", "ResizeDeferred" if reason == "Deferred" else "ResizeInfeasible", told)
-        self.publish(now, worker)
-
-    def _clear_pending(self, now: Instant, worker: PodWorker, resolution: str, *, publish: bool = True) -> None:
-        if worker.pending is None:
-            return
-        self._observe_deferred(now, worker, resolution)
-        worker.pending = None
-        if publish:
-            self.publish(now, worker)
-
-    def _observe_deferred(self, now: Instant, worker: PodWorker, resolution: str) -> None:
-        if worker.pending is not None and worker.pending.reason == "Deferred":
-            labels = (resolution, priority_bucket(worker.pod.priority))
-            self.metrics.deferred.labels(*labels).observe((now - worker.pending.since) / 1e9)
-
-    def _note_verdict(self, worker: PodWorker, verdict: Verdict, others: Sequence[Neighbour], trigger: str) -> None:
-        facts = {
-            "pod": worker.key,
-            "uid": worker.uid,
-            "node": self.node_name,
-            "gen": worker.pod.metadata.generation,
-            "verdict": type(verdict).__name__,
-            "used": _cpu_and_memory(add(*(n.counts for n in others))),
-            "wanted": _cpu_and_memory(spec_requests(worker.pod)),
-            "cause": trigger,
-        }
-        self.emit(Step("K3 judged"), Note("kl.judge", facts))
-
-    def _note_allocation(self, worker: PodWorker, cause: str) -> None:
-        assert self._node is not None and worker.layer is not None, "what was allocated is known"
-        facts = {
-            "pod": worker.key,
-            "uid": worker.uid,
-            "node": self.node_name,
-            "gen": worker.pod.metadata.generation,
-            "vector": _cpu_and_memory(spec_requests(worker.allocated_pod)),
-            "containers": {name: msgspec.to_builtins(r) for name, r in (worker.layer.containers or {}).items()},
-            "allocatable": _cpu_and_memory(of(self._node.status.allocatable)),
-            "cause": cause,
-        }
-        self.emit(Note("kl.alloc", facts))
-
     # ------------------------------------------------------------ the runtime
 
     def _list_runtime(self, now: Instant) -> None:
@@ -764,8 +594,8 @@ class Kubelet:
 
     def _on_list(self, now: Instant, end: Finished) -> None:
         if end.code is not Code.OK:
-            if not self._booted or now - self._runtime_heard > seconds(RUNTIME_DOWN_SECONDS):
-                self._update_node(now)
+            if self._booted:
+                self._keeper.update(now)
             self._list_again(now)
             return
         try:
@@ -791,23 +621,23 @@ class Kubelet:
 
     def _reconcile(self, now: Instant, newest: Mapping[str, SandboxState]) -> None:
         """After a gap in the events: look at every pod of which the runtime has something else than we think."""
-        busy = {w.uid for w in [*self._workers.values(), *self._leaving.values()] if w.busy}
+        busy = {w.uid for w in [*self.workers.values(), *self._leaving.values()] if w.busy}
         self._strays = [s for s in self._strays if s not in self._by_sandbox]
         for uid, sandbox in newest.items():
-            worker = self._workers.get(uid) or self._leaving.get(uid)
+            worker = self.workers.get(uid) or self._leaving.get(uid)
             if worker is None:
                 self.remove_sandbox(now, sandbox.sandbox)
             elif uid not in busy and worker.sandbox != sandbox:
                 worker.adopt(sandbox)
                 self._index(worker)
                 worker.sync(now)
-        for worker in [*self._workers.values(), *self._leaving.values()]:
+        for worker in [*self.workers.values(), *self._leaving.values()]:
             if worker.uid not in newest and worker.uid not in busy and worker.sandbox is not None:
                 worker.look(now)
         for stray in self._strays:
             self.remove_sandbox(now, stray)
         self._strays = []
-        self._update_node(now)
+        self._keeper.update(now)
 
     def _on_container(self, now: Instant, event: ContainerEvent) -> None:
         worker = self._by_sandbox.get(event.sandbox)
@@ -831,78 +661,23 @@ class Kubelet:
                 self.emit(Note("kl.config.refused", {"node": self.node_name, "why": str(why)}))
         if not self._booted:
             return
-        self._update_node(now)
+        self._keeper.update(now)
         if disabled != self._preemption_disabled:
-            for worker in list(self._workers.values()):
+            for worker in list(self.workers.values()):
                 if worker.pending is not None:
                     self.publish(now, worker)
 
-    def _update_node(self, now: Instant, *, heartbeat: bool = False) -> None:
-        """Write what of the Node is not as it should be."""
-        if self._node is None or not self._booted:
-            return
-        if self._node_in_flight:
-            self._node_dirty = True
-            return
-        missing = node.labels(self._node)
-        if missing:
-            body = {"metadata": {"labels": missing}}
-            self.emit(*self._calls.api(now, patch("nodes", self.node_name, body), context=("labels",)))
-        heartbeat = heartbeat or now >= self._heartbeat_at
-        down = now - self._runtime_heard > seconds(RUNTIME_DOWN_SECONDS) and self._runtime_heard != 0
-        why = "container runtime is down" if down and self._busy_with_runtime else ""
-        wanted = node.status(now, self._node, self.config, why, heartbeat=heartbeat)
-        if not wanted:
-            return
-        told = _without_times(wanted)
-        if not heartbeat and self._node_said is not None and self._node_said[0] == told:
-            again = Instant(self._node_said[1] + seconds(SAME_STATUS_SECONDS))
-            if now < again:
-                self.emit(SetTimer(NODE, again))
-                return
-        self._node_in_flight, self._node_dirty = True, False
-        self._node_said = (told, now)
-        self._heartbeat_at = Instant(now + seconds(node.STATUS_SECONDS))
-        self.emit(SetTimer(NODE, self._heartbeat_at))
-        request = patch("nodes", self.node_name, {"status": wanted}, subresource="status")
-        self.emit(*self._calls.api(now, request, context=("node",)))
-
-    @property
-    def _busy_with_runtime(self) -> bool:
-        """Is an answer of the runtime overdue, rather than nothing asked?"""
-        return any(w.busy for w in self._workers.values())
-
-    def _on_node_written(self, now: Instant, end: Finished) -> None:
-        self._node_in_flight = False
-        code = end.api().status
-        if not 200 <= code < 300 and code != 404:
-            self._node_said = None
-            self.emit(Note("kl.api.failed", {"what": "node", "status": code, "why": end.api().body[:300].decode(errors="replace")}))
-            self._heartbeat_at = now
-            self.emit(SetTimer(NODE, Instant(now + seconds(API_RETRY_SECONDS))))
-        elif self._node_dirty:
-            self._update_node(now)
+    def not_ready(self, now: Instant) -> str:
+        """Why the node is not ready; empty if it is."""
+        overdue = any(worker.busy for worker in self.workers.values())
+        down = overdue and now - self._runtime_heard > seconds(RUNTIME_DOWN_SECONDS)
+        return "container runtime is down" if down else ""
 
     def _renew(self, now: Instant) -> None:
-        if self._node is None or not self._booted:
-            return
-        request = patch(
-            "leases.coordination.k8s.io",
-            self.node_name,
-            node.renewal(now, self.node_name),
-            namespace=node.LEASE_NAMESPACE,
-            kind=MERGE_PATCH,
-        )
-        self.emit(*self._calls.api(now, request, context=("lease", "renew")))
-        self.emit(SetTimer(LEASE, Instant(now + seconds(node.RENEW_SECONDS * (1 + 0.04 * self.jitter())))))
+        self._keeper.renew(now)
         self._renewals += 1
-        if self._renewals % RELIST_LEASES == 0 and self._workers:
+        if self._renewals % RELIST_LEASES == 0 and self.workers:
             self._list_runtime(now)
-
-    def _on_lease(self, now: Instant, how: str, end: Finished) -> None:
-        if how == "renew" and end.api().status == 404 and self._node is not None:
-            request = create("leases.coordination.k8s.io", node.lease(now, self._node), namespace=node.LEASE_NAMESPACE)
-            self.emit(*self._calls.api(now, request, context=("lease", "create")))
 
     # ------------------------------------------------------------ what others ask
 
@@ -917,9 +692,11 @@ class Kubelet:
             return
         match str(asked.get("path", "")).strip("/"):
             case "metrics":
-                self._answer(source, call.id, 200, CONTENT_TYPE, self._exposition())
+                self._answer(source, call.id, 200, CONTENT_TYPE, proxy.exposition(self.metrics, self.workers.values()))
             case "podresources":
-                self._answer(source, call.id, 200, "application/json", msgspec.json.encode(self._pod_resources()))
+                self._answer(
+                    source, call.id, 200, "application/json", msgspec.json.encode(proxy.pod_resources(self.workers.values()))
+                )
             case "cgroups":
                 context = ("cgroups", source, call.id)
                 self.emit(*self._calls.begin(now, self._runtime, "ListAll", context=context))
@@ -933,43 +710,6 @@ class Kubelet:
         answer = {"status": code, "contentType": kind, "body": body}
         self.emit(Send(source, Reply(number, Code.OK, encode_value(answer))))
 
-    def _exposition(self) -> bytes:
-        pending: dict[tuple[str, str], int] = {}
-        containers: dict[str, int] = {}
-        words: list[tuple[str, str, str, str]] = []
-        for worker in self._workers.values():
-            if worker.pending is not None:
-                labels = (worker.pending.reason.lower(), priority_bucket(worker.pod.priority))
-                pending[labels] = pending.get(labels, 0) + 1
-            for state in worker.sandbox.containers if worker.sandbox is not None else ():
-                containers[state.state] = containers.get(state.state, 0) + 1
-            words += self._resize_words(worker)
-        in_progress = sum(1 for w in self._workers.values() if w.in_progress is not None)
-        running = sum(1 for w in self._workers.values() if w.sandbox is not None and w.sandbox.ready)
-        return self.metrics.exposition(pending, in_progress, running, containers, words)
-
-    def _resize_words(self, worker: PodWorker) -> list[tuple[str, str, str, str]]:
-        word = worker.resize_word
-        meta = worker.pod.metadata
-        return [(meta.namespace, meta.name, c.name, word) for c in worker.pod.spec.containers] if word else []
-
-    def _pod_resources(self) -> dict[str, Any]:
-        """No CPU and no memory is set apart for anybody on this node."""
-        listed = [
-            {
-                "name": w.pod.metadata.name,
-                "namespace": w.pod.metadata.namespace,
-                "containers": [
-                    {"name": c.name, "cpuIds": [], "memory": []}
-                    for c in [*w.pod.spec.init_containers, *w.pod.spec.containers]
-                    if c in w.pod.spec.containers or c.is_sidecar
-                ],
-            }
-            for w in self._workers.values()
-            if w.active
-        ]
-        return {"podResources": listed}
-
     def _answer_cgroups(self, source: str, number: int, end: Finished) -> None:
         if end.code is not Code.OK:
             text = f"the runtime did not answer: {end.message or end.code.name}\n"
@@ -980,44 +720,10 @@ class Kubelet:
         except MalformedError as why:
             self._answer(source, number, 502, "text/plain; charset=utf-8", str(why).encode())
             return
-        listed = []
-        for sandbox in sandboxes:
-            if not sandbox.ready:
-                continue
-            place = {"pod": sandbox.name, "namespace": sandbox.namespace}
-            listed.append({**place, **self._cgroup(sandbox.pod_cgroup)})
-            for container in sandbox.containers:
-                if container.state != "exited":
-                    listed.append({**place, "container": container.name, **self._cgroup(container.cgroup)})
+        listed = proxy.cgroups(sandboxes, self.config)
         self._answer(source, number, 200, "application/json", msgspec.json.encode(listed))
-
-    def _cgroup(self, resources: LinuxResources) -> dict[str, Any]:
-        shares = resources.cpu_shares or 2
-        cpu = (
-            {"cpuWeight": 1 + (shares - 2) * 9999 // 262142} if self.config.hardware.cgroup_version == 2 else {"cpuShares": shares}
-        )
-        return {
-            **cpu,
-            "cpuQuota": resources.cpu_quota if resources.cpu_quota > 0 else None,
-            "cpuPeriod": resources.cpu_period or 100_000,
-            "memoryMax": resources.memory_limit_bytes if resources.memory_limit_bytes > 0 else None,
-            "cpusetCpus": resources.cpuset_cpus or f"0-{self.config.hardware.cpus - 1}",
-        }
 
 
 def _revision(pod: Pod) -> int:
     text = pod.metadata.resource_version
     return int(text) if text.isdecimal() else 0
-
-
-def _shrinks(old: Resources, new: Resources) -> bool:
-    return any(new.get(name, 0) < old.get(name, 0) for name in ("cpu", "memory"))
-
-
-def _cpu_and_memory(vector: Mapping[str, int]) -> Resources:
-    return {name: vector.get(name, 0) for name in ("cpu", "memory")}
-
-
-def _without_times(wanted: Mapping[str, Any]) -> Any:
-    conditions = [{k: v for k, v in c.items() if not k.endswith("Time")} for c in wanted.get("conditions", ())]
-    return {**wanted, "conditions": conditions}

@@ -1,0 +1,247 @@
+"""The pending resizes of a node: when they are tried, and what is done about each verdict (RC-60 to RC-79)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, assert_never
+
+import msgspec
+
+from elbowroom.api.gates import RESIZE_PREEMPTION, Profile
+from elbowroom.api.objects import Container, Node, Pod
+from elbowroom.api.resources import Resources, of, qos_class, spec_requests
+from elbowroom.kubelet import admission
+from elbowroom.kubelet.admission import Crowd, Lack, Neighbour
+from elbowroom.kubelet.allocation import (
+    Deferred,
+    Evict,
+    Granted,
+    Infeasible,
+    Rules,
+    Verdict,
+    desired,
+    increases,
+    judge,
+    requested_operations,
+    same,
+    summary,
+)
+from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
+from elbowroom.kubelet.config import KubeletConfig
+from elbowroom.kubelet.metrics import Metrics, priority_bucket
+from elbowroom.kubelet.pending import PendingQueue, Rank
+from elbowroom.kubelet.status import ResizeCondition
+from elbowroom.kubelet.worker import PodWorker
+from elbowroom.machine import Effect, Instant, Note, Step
+
+PODS_ADDED, PODS_REMOVED, POD_UPDATED = "pods_added", "pods_removed", "pod_updated"
+POD_RESIZED, POD_TERMINATED, PERIODIC = "pod_resized", "pod_terminated", "periodic_retry"
+
+
+class Services(Protocol):
+    """What the resizes need of their kubelet."""
+
+    profile: Profile
+    config: KubeletConfig
+    allocated: Checkpoint
+    metrics: Metrics
+    workers: dict[str, PodWorker]
+
+    @property
+    def node(self) -> Node: ...
+    def emit(self, *effects: Effect) -> None: ...
+    def event(self, now: Instant, pod: Pod, kind: str, reason: str, message: str, container: Container | None = None) -> None: ...
+    def publish(self, now: Instant, worker: PodWorker) -> None: ...
+    def evict(self, now: Instant, chosen: Sequence[Pod], lacks: Sequence[Lack]) -> None: ...
+
+
+class Resizes:
+    """The queue of a kubelet. ``retry_at`` is when the timer tries it again, if nothing else does before."""
+
+    def __init__(self, kubelet: Services) -> None:
+        self._kubelet = kubelet
+        self._queue = PendingQueue()
+        self.retry_at = Instant(0)
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    # ------------------------------------------------------------ what pods there are
+
+    def crowd(self) -> Crowd:
+        """The active pods of the node, and what they count for."""
+        found = (Neighbour(w.allocated_pod, w.counts) for w in self._kubelet.workers.values() if w.active)
+        return Crowd.of(found)
+
+    def wanted(self, worker: PodWorker) -> PodResources:
+        """What its spec asks for."""
+        return desired(worker.pod, self._kubelet.config)
+
+    def is_allocated(self, worker: PodWorker) -> bool:
+        """Does it have what it asks for?"""
+        return worker.layer is not None and same(self.wanted(worker), worker.layer)
+
+    # ------------------------------------------------------------ triggers
+
+    def push(self, worker: PodWorker) -> None:
+        """Its resize is to be judged with the next pass."""
+        self._queue.push(worker.uid, self._rank)
+
+    def drop(self, worker: PodWorker) -> None:
+        """It waits no longer: it has ended."""
+        self._queue.remove(worker.uid)
+
+    def wished(self, now: Instant, worker: PodWorker, old: Pod) -> None:
+        """The API server's pod wants other resources than ``old`` did."""
+        for operation in requested_operations(old, worker.pod):
+            self._kubelet.metrics.requested.labels(*operation).inc()
+        if self.is_allocated(worker):
+            self.clear(now, worker, "reverted")
+            self._queue.remove(worker.uid)
+            return
+        self._kubelet.emit(Step("K2 queued"))
+        self.push(worker)
+        self.attempt_all(now, POD_UPDATED)
+
+    def victims_ended(self, now: Instant) -> None:
+        """A pod's containers have ended: a critical pod's resize may have waited for that, with no condition to show."""
+        if any(w.pending is None for uid in self._queue if (w := self._kubelet.workers.get(uid)) is not None):
+            self.attempt_all(now, POD_TERMINATED)
+
+    def attempt_all(self, now: Instant, trigger: str) -> None:
+        """RC-64, RC-65: try every pending resize, in the queue's order; one that fails hinders none behind it."""
+        self.retry_at = Instant(now + self._kubelet.config.retry_ns)
+        kept, crowd = [], self.crowd()
+        for uid in self._queue:
+            worker = self._kubelet.workers.get(uid)
+            if worker is None or not worker.active or worker.layer is None:
+                continue
+            verdict = self._attempt(now, worker, crowd, trigger)
+            if isinstance(verdict, Deferred | Evict):
+                kept.append(uid)
+            if isinstance(verdict, Granted | Evict):
+                crowd = self.crowd()
+        self._queue.keep(kept)
+
+    def _rank(self, uid: str) -> Rank | None:
+        worker = self._kubelet.workers.get(uid)
+        if worker is None or not worker.active:
+            return None
+        return Rank(
+            increases=increases(worker.pod, worker.allocated_pod),
+            priority=worker.pod.priority,
+            guaranteed=qos_class(worker.pod) == "Guaranteed",
+            waiting_since=worker.pending.since if worker.pending is not None else None,
+        )
+
+    # ------------------------------------------------------------ one resize
+
+    def _attempt(self, now: Instant, worker: PodWorker, crowd: Crowd, trigger: str) -> Verdict | None:
+        """Judge it and act on the verdict; None if it has what it asks for."""
+        if self.is_allocated(worker):
+            self.clear(now, worker, "reverted")
+            return None
+        kubelet, pod, others = self._kubelet, worker.pod, crowd.without(worker.uid)
+        rules = Rules(
+            kubelet.node,
+            kubelet.config,
+            infeasible_above_allocatable=not kubelet.profile.refuses_above_allocatable,
+            evicts_for_resize=not kubelet.config.on(RESIZE_PREEMPTION) and not kubelet.node.resize_preemption_disabled,
+        )
+        verdict = judge(pod, worker.allocated_pod, others, rules)
+        facts = {
+            **self._identity(worker),
+            "verdict": type(verdict).__name__,
+            "used": _cpu_and_memory(others.used),
+            "wanted": _cpu_and_memory(spec_requests(pod)),
+            "cause": trigger,
+        }
+        kubelet.emit(Step("K3 judged"), Note("kl.judge", facts))
+        match verdict:
+            case Granted():
+                self._grant(now, worker, trigger)
+            case Deferred(cause, message):
+                self._refuse(now, worker, "Deferred", cause, message)
+            case Infeasible(message, detail):
+                kubelet.metrics.infeasible.labels(detail).inc()
+                self._refuse(now, worker, "Infeasible", "Infeasible", message)
+            case Evict(victims):
+                kubelet.evict(now, victims, admission.lacks(spec_requests(pod), others, kubelet.node))
+            case _:
+                assert_never(verdict)
+        return verdict
+
+    def _grant(self, now: Instant, worker: PodWorker, trigger: str) -> None:
+        """RC-79: durable first; then the conditions, the event, and the runtime."""
+        kubelet, generation = self._kubelet, worker.pod.metadata.generation
+        was_deferred = worker.pending is not None and worker.pending.reason == "Deferred"
+        kubelet.allocated.put(worker.uid, self.wanted(worker))
+        kubelet.emit(*kubelet.allocated.save(), Step("K8 memory state"))
+        self.note_allocation(worker, trigger)
+        self._resolved(now, worker, "accepted")
+        worker.pending = None
+        if was_deferred:
+            kubelet.metrics.accepted.labels(trigger).inc()
+        worker.in_progress = ResizeCondition("", "", generation, now, now)
+        message = f"Pod resize started: {summary(worker.pod, generation)}"
+        kubelet.event(now, worker.pod, "Normal", "ResizeStarted", message)
+        worker.granted(now)
+        kubelet.publish(now, worker)
+
+    def _refuse(self, now: Instant, worker: PodWorker, reason: str, cause: str, message: str) -> None:
+        """RC-131, RC-152: the wait counts from when the reason came up; an event tells of what is new."""
+        before, generation = worker.pending, worker.pod.metadata.generation
+        same_reason = before if before is not None and before.reason == reason else None
+        if same_reason is None:
+            self._resolved(now, worker, "reverted")
+        since = now if same_reason is None else same_reason.since
+        worker.pending = ResizeCondition(reason, message, generation, since, now)
+        if same_reason is None or same_reason.generation != generation:
+            told = f"Pod resize {cause}: {summary(worker.pod, generation, message)}"
+            self._kubelet.event(now, worker.pod, "Warning", "ResizeDeferred" if reason == "Deferred" else "ResizeInfeasible", told)
+        elif same_reason.message == message:
+            return  # only the time of the last probe differs
+        self._kubelet.publish(now, worker)
+
+    def clear(self, now: Instant, worker: PodWorker, resolution: str) -> None:
+        """It waits no longer, and says so."""
+        if worker.pending is None:
+            return
+        self._resolved(now, worker, resolution)
+        worker.pending = None
+        self._kubelet.publish(now, worker)
+
+    def terminated(self, now: Instant, worker: PodWorker) -> None:
+        """The pod goes while its resize waits."""
+        self._resolved(now, worker, "terminated")
+        self._queue.remove(worker.uid)
+
+    def _resolved(self, now: Instant, worker: PodWorker, resolution: str) -> None:
+        if worker.pending is not None and worker.pending.reason == "Deferred":
+            labels = (resolution, priority_bucket(worker.pod.priority))
+            self._kubelet.metrics.deferred.labels(*labels).observe((now - worker.pending.since) / 1e9)
+
+    # ------------------------------------------------------------ history
+
+    def note_allocation(self, worker: PodWorker, cause: str) -> None:
+        """The history's record of an allocation: after it is durable."""
+        assert worker.layer is not None, "what was allocated is known"
+        facts = {
+            **self._identity(worker),
+            "vector": _cpu_and_memory(spec_requests(worker.allocated_pod)),
+            "containers": {name: msgspec.to_builtins(r) for name, r in (worker.layer.containers or {}).items()},
+            "allocatable": _cpu_and_memory(of(self._kubelet.node.status.allocatable)),
+            "cause": cause,
+        }
+        self._kubelet.emit(Note("kl.alloc", facts))
+
+    def _identity(self, worker: PodWorker) -> dict[str, object]:
+        generation = worker.pod.metadata.generation
+        return {"pod": worker.key, "uid": worker.uid, "node": self._kubelet.node.name, "gen": generation}
+
+
+def shrinks(old: Resources, new: Resources) -> bool:
+    """Does a pod count for less cpu or memory than before?"""
+    return any(new.get(name, 0) < old.get(name, 0) for name in ("cpu", "memory"))
+
+
+def _cpu_and_memory(vector: Mapping[str, int]) -> Resources:
+    return {name: vector.get(name, 0) for name in ("cpu", "memory")}
