@@ -79,7 +79,10 @@ def _amount(resource: str, text: str | None) -> int:
 
 def layers_in_order(history: History) -> Iterator[Violation]:
     """I-03: desired, allocated, actuated: each allocated vector is a whole desired one of the same generation, each actuated
-    value was allocated before, and it is recorded as actuated only after the runtime said so."""
+    value was allocated before, and it is recorded as actuated only after the runtime said so.
+
+    A kubelet that comes back admits a pod with what it had allocated to it, which may be of an older generation (RC-91).
+    """
     desired: dict[tuple[str, int], list[Any]] = defaultdict(list)
     for record in commits(history):
         facts = record.get("obj") or {}
@@ -92,8 +95,9 @@ def layers_in_order(history: History) -> Iterator[Violation]:
     for record in history.kinds("kl.alloc", "kl.actuated"):
         vector = _vector(record["containers"])
         if record["kind"] == "kl.alloc":
-            choices = desired.get((record["uid"], record["gen"]))
-            if choices is not None and vector not in choices:
+            first = 1 if record["cause"] == "admitted" else record["gen"]
+            choices = [v for gen in range(first, record["gen"] + 1) for v in desired.get((record["uid"], gen), ())]
+            if choices and vector not in choices:
                 yield Violation(
                     "I-03", f"{record['pod']} was allocated what no write of generation {record['gen']} asked", (record,)
                 )
