@@ -27,8 +27,8 @@ def file_name(proc: str, inc: int) -> str:
 class History:
     """The records of one incarnation. Lines gather in memory; ``flush`` hands them to the kernel, so they outlive the process.
 
-    The host flushes before anything becomes visible to others and before a planned death; ``pending`` is told when lines wait,
-    so that it can flush them within ``FLUSH_SECONDS``. ``directory`` "" writes no history, ``log`` is a file descriptor or None.
+    The host flushes before anything becomes visible to others and before a planned death, and else within ``FLUSH_SECONDS``.
+    ``directory`` "" writes no history, ``log`` is a file descriptor or None. Any thread may call.
     """
 
     def __init__(self, directory: str, author: Author, clock: Clock, log: int | None = None) -> None:
@@ -38,6 +38,7 @@ class History:
         self._lock = threading.Lock()
         self._encode = msgspec.json.Encoder().encode
         self._seq = 0
+        self._missed = 0
         self._log = log
         self._file: int | None = None
         if directory:
@@ -55,23 +56,29 @@ class History:
         wall = self._clock.now()
         if self._file is not None:
             with self._lock:
-                self._seq += 1
-                made = record(self._author, self._seq, time.monotonic_ns(), wall, kind, fields)
-                self._lines.append(self._encode(made))
+                if self._missed:
+                    self._add(wall, "history.gap", {"records": self._missed})
+                    self._missed = 0
+                self._add(wall, kind, fields)
         if self._log is not None and not kind.startswith(_LOG_SKIPS):
             words = " ".join(f"{name}={_shown(value)}" for name, value in fields.items())
             self._log_lines.append(f"{as_micro_time(wall)} {self._author.proc} {kind} {words}".rstrip())
 
+    def _add(self, wall: int, kind: str, fields: Mapping[str, Any]) -> None:
+        self._seq += 1
+        self._lines.append(self._encode(record(self._author, self._seq, time.monotonic_ns(), wall, kind, fields)))
+
     def flush(self) -> None:
-        """Hand the waiting lines to the kernel: one write."""
+        """Hand the waiting lines to the kernel: one write. What cannot be written (disk full) is missing, and ``history.gap`` says
+        so once there is room again: a service does not end for its history."""
         with self._lock:
             if self._lines and self._file is not None:
-                self._lines.append(b"")
-                _write(self._file, b"\n".join(self._lines))
+                lines = b"\n".join([*self._lines, b""])
+                if not _write(self._file, lines):
+                    self._missed += len(self._lines)
                 self._lines.clear()
             if self._log_lines and self._log is not None:
-                self._log_lines.append("")
-                _write(self._log, "\n".join(self._log_lines).encode(errors="replace"))
+                _write(self._log, "\n".join([*self._log_lines, ""]).encode(errors="replace"))
                 self._log_lines.clear()
 
     def close(self) -> None:
@@ -89,6 +96,10 @@ def _shown(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _write(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
+def _write(file: int, data: bytes) -> bool:
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+    except OSError:
+        return False
+    return True
