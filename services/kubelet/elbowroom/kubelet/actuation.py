@@ -86,6 +86,17 @@ def changed_resources(wanted: Amounts, current: Amounts) -> tuple[str, ...]:
     return (*(("memory",) if memory else ()), *(("cpu",) if cpu else ()))
 
 
+def over(old: LinuxResources, new: LinuxResources) -> LinuxResources:
+    """``old`` after an update with ``new``: 0 leaves a value as it is (RC-115)."""
+    return LinuxResources(
+        new.cpu_shares or old.cpu_shares,
+        new.cpu_quota or old.cpu_quota,
+        new.cpu_period or old.cpu_period,
+        new.memory_limit_bytes or old.memory_limit_bytes,
+        new.cpuset_cpus or old.cpuset_cpus,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PodConfig:
     """The pod's own cgroup; a limit that is None is left alone (RC-108)."""
@@ -156,10 +167,11 @@ def _running(pod: Pod, states: Mapping[str, ContainerState]) -> list[Container]:
 def to_restart(pod: Pod, actuated: PodResources, sandbox: SandboxState | None) -> tuple[str, ...]:
     """RC-101: the running containers of which a changed resource asks for a restart."""
     states = latest(sandbox)
-    return tuple(c.name for c in _running(pod, states) if any(restarts_for(c, resource) for resource in _changed(c, pod, actuated)))
+    return tuple(c.name for c in _running(pod, states) if any(restarts_for(c, resource) for resource in changed(c, pod, actuated)))
 
 
-def _changed(container: Container, pod: Pod, actuated: PodResources) -> tuple[str, ...]:
+def changed(container: Container, pod: Pod, actuated: PodResources) -> tuple[str, ...]:
+    """Of which resources the container, with its allocation, was not given what it should have."""
     wanted = amounts(container.resources, pod.spec.resources)
     return changed_resources(wanted, amounts(actuated.of(container.name), actuated.level))
 
@@ -171,7 +183,7 @@ def in_progress(pod: Pod, actuated: PodResources, sandbox: SandboxState | None) 
     """
     states = latest(sandbox)
     counted = [c for c in _running(pod, states) if c.is_sidecar or c in pod.spec.containers]
-    if any(_changed(c, pod, actuated) for c in counted):
+    if any(changed(c, pod, actuated) for c in counted):
         return True
     return bool(counted) and _level_differs(pod, actuated)
 
@@ -193,6 +205,8 @@ class WritePod:
     resources: LinuxResources
     grows: bool
     after: PodConfig
+    undo: LinuxResources | None = None
+    """What the runtime, told already, is to be told if the write fails (RC-109)."""
 
     @property
     def label(self) -> str:
@@ -353,7 +367,8 @@ class _Cgroup:
         if after == held:
             return []
         self._held = after
-        write = WritePod(resource, resources, grows, after)
+        undo = self.less_overhead(held) if self._notify_first else None
+        write = WritePod(resource, resources, grows, after, undo)
         notify = NotifySandbox(resource, self.less_overhead(after), blocking=self._notify_first)
         return [notify, write] if self._notify_first else [write, notify]
 

@@ -249,11 +249,14 @@ class Kubelet:
         context = ("rt", worker.uid, worker.token)
         self.emit(*self._calls.begin(now, self._runtime, method, body, context=context, timeout=timeout))
 
-    def remove_sandbox(self, now: Instant, sandbox: str) -> None:
+    def tell(self, now: Instant, method: str, body: Any) -> None:
+        """A call to the runtime whose end nobody waits for."""
+        self.emit(*self._calls.begin(now, self._runtime, method, body, context=("told", method)))
+
+    def _remove_stray(self, now: Instant, sandbox: str) -> None:
         """Remove a sandbox that belongs to nobody."""
         self._by_sandbox.pop(sandbox, None)
-        body = SandboxId(sandbox)
-        self.emit(*self._calls.begin(now, self._runtime, "RemovePodSandbox", body, context=("stray", sandbox)))
+        self.tell(now, "RemovePodSandbox", SandboxId(sandbox))
 
     def event(self, now: Instant, pod: Pod, kind: str, reason: str, message: str, container: Container | None = None) -> None:
         field = ""
@@ -390,12 +393,12 @@ class Kubelet:
         for uid, sandbox in listed.items():
             worker = self.workers.get(uid) or self._leaving.get(uid)
             if worker is None:
-                self.remove_sandbox(now, sandbox.sandbox)
+                self._remove_stray(now, sandbox.sandbox)
             elif not worker.busy:
                 worker.adopt(sandbox)
                 self._by_sandbox[sandbox.sandbox] = worker
         for stray in self._strays:
-            self.remove_sandbox(now, stray)
+            self._remove_stray(now, stray)
         self._strays = []
 
     def _readmit(self, now: Instant, worker: PodWorker) -> None:
@@ -626,7 +629,7 @@ class Kubelet:
         for uid, sandbox in newest.items():
             worker = self.workers.get(uid) or self._leaving.get(uid)
             if worker is None:
-                self.remove_sandbox(now, sandbox.sandbox)
+                self._remove_stray(now, sandbox.sandbox)
             elif uid not in busy and worker.sandbox != sandbox:
                 worker.adopt(sandbox)
                 self._index(worker)
@@ -635,7 +638,7 @@ class Kubelet:
             if worker.uid not in newest and worker.uid not in busy and worker.sandbox is not None:
                 worker.look(now)
         for stray in self._strays:
-            self.remove_sandbox(now, stray)
+            self._remove_stray(now, stray)
         self._strays = []
         self._keeper.update(now)
 

@@ -122,3 +122,26 @@ class Metrics:
             for labels4 in statuses:
                 self._status.labels(*labels4).set(1)
         return generate_latest(self.registry)
+
+
+_OPERATION_TYPES = {
+    "RunPodSandbox": "run_podsandbox",
+    "StopPodSandbox": "stop_podsandbox",
+    "RemovePodSandbox": "remove_podsandbox",
+    "CreateContainer": "create_container",
+    "StartContainer": "start_container",
+    "StopContainer": "stop_container",
+    "RemoveContainer": "remove_container",
+    "UpdateContainerResources": "update_container",
+    "UpdatePodSandboxResources": "update_podsandbox_resources",
+    "PodState": "podsandbox_status",
+    "PodStats": "podsandbox_stats",
+    "ListAll": "list_podsandbox",
+    "SetPodCgroup": "set_pod_cgroup",
+    "UpdateWorkload": "update_workload",
+}
+
+
+def operation_type(method: str) -> str:
+    """The label ``operation_type`` of a runtime call."""
+    return _OPERATION_TYPES.get(method, method)

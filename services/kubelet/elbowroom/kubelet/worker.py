@@ -6,8 +6,6 @@ status patches: in progress, and done. One call is in flight at a time, so a lat
 an unknown outcome is looked at before anything else is done.
 """
 
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
@@ -16,45 +14,30 @@ import msgspec
 from elbowroom.api.objects import Container, Pod, ResourceRequirements
 from elbowroom.api.resources import Resources, effective_requests
 from elbowroom.kubelet import actuation, lifecycle
-from elbowroom.kubelet.actuation import (
-    NotifySandbox,
-    Operation,
-    PodConfig,
-    RecordLevel,
-    UpdateContainer,
-    WritePod,
-    latest,
-)
+from elbowroom.kubelet.actuation import latest
 from elbowroom.kubelet.allocation import summary, with_allocation
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.lifecycle import CrashBackoff
-from elbowroom.kubelet.metrics import Metrics
+from elbowroom.kubelet.metrics import Metrics, operation_type
+from elbowroom.kubelet.resizer import CALL_SECONDS, LONG_CALL_SECONDS, Done, Failed, Resizer, rpc_error
 from elbowroom.kubelet.status import Eviction, ResizeCondition
-from elbowroom.machine import Effect, Instant, Note, Step, parse_time, seconds
+from elbowroom.machine import Effect, Instant, Note, parse_time, seconds
 from elbowroom.rpc import Finished
 from elbowroom.wire import Code, MalformedError, decode_value
 from elbowroom.wire.cri import (
     ContainerId,
     ContainerState,
     CreateContainer,
-    LinuxResources,
-    PodStats,
     RunPodSandbox,
     RuntimeState,
     SandboxId,
     SandboxState,
-    SetPodCgroup,
     StopContainer,
-    UpdateContainerResources,
-    UpdatePodSandboxResources,
     UpdateWorkload,
 )
 
 WORKLOAD = "elbowroom.dev/workload"
-CALL_SECONDS = 5.0
-LONG_CALL_SECONDS = 120.0
-"""Starting and updating take as long as a workload says; upstream's runtimeRequestTimeout."""
 LONG_CALLS = ("StartContainer", "UpdateContainerResources")
 SUSPECT_SECONDS = 1.0
 """So long after the event that tells of its success an answer is believed lost."""
@@ -76,13 +59,13 @@ class Services(Protocol):
     def emit(self, *effects: Effect) -> None: ...
     def jitter(self) -> float: ...
     def ask(self, now: Instant, worker: "PodWorker", method: str, body: Any, timeout: float) -> None: ...
+    def tell(self, now: Instant, method: str, body: Any) -> None: ...
     def event(self, now: Instant, pod: Pod, kind: str, reason: str, message: str, container: Container | None = None) -> None: ...
     def pull(self, now: Instant, pod: Pod, container: Container) -> None: ...
     def publish(self, now: Instant, worker: "PodWorker") -> None: ...
     def wake(self, worker: "PodWorker", at: Instant) -> None: ...
     def is_held(self, worker: "PodWorker") -> bool: ...
     def over(self, now: Instant, worker: "PodWorker") -> None: ...
-    def remove_sandbox(self, now: Instant, sandbox: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +74,8 @@ class _Call:
 
     method: str
     container: str
-    done: Callable[[Instant, bytes], None]
-    failed: Callable[[Instant, Code, str], None]
+    done: Done
+    failed: Failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +132,7 @@ class PodWorker:
         self._killed: set[str] = set()
         self._backoff: dict[str, CrashBackoff] = {}
         self._sandbox_attempt = 0
-        self._operations: deque[Operation] = deque()
-        self._plan_for: PodResources | None = None
-        self._attempt_began: Instant | None = None
-        self._retry_at = Instant(0)
-        self._written: PodConfig | None = None
+        self._resizer = Resizer(kubelet, self)
         self._rest_until = Instant(0)
         self._counts: tuple[Pod, PodResources | None, Resources] | None = None
         self._allocated: tuple[Pod, PodResources | None, Pod] | None = None
@@ -216,7 +195,7 @@ class PodWorker:
         old, self.pod = self.pod, pod
         self.workload = pod.metadata.annotations.get(WORKLOAD, "")
         if old.spec is not pod.spec or old.metadata.annotations != pod.metadata.annotations:
-            self._retry_at = Instant(0)
+            self._resizer.at_once()
         if pod.is_terminating and not self.gone:
             self._end_by_deletion(now)
 
@@ -248,7 +227,7 @@ class PodWorker:
         """Wait no longer for the call in flight; what it did must be looked at."""
         self._call = None
         self._suspect_at = None
-        self._drop_plan()
+        self._resizer.drop()
         self._stale = True
 
     @property
@@ -269,7 +248,7 @@ class PodWorker:
 
     def granted(self, now: Instant) -> None:
         """It was allocated something else."""
-        self._retry_at = Instant(0)
+        self._resizer.at_once()
         self.sync(now)
 
     @property
@@ -284,12 +263,12 @@ class PodWorker:
     def look(self, now: Instant) -> None:
         """Something happened to a container: look at the runtime before going on."""
         self._stale = True
-        self._retry_at = min(self._retry_at, now)
+        self._resizer.at_once()
         self.sync(now)
 
     def heard(self, now: Instant, kind: str, container: str) -> None:
         """The runtime told of a container: ``created``, ``started``, ``updated`` or ``exited``."""
-        state = self._state_of(container)
+        state = self.state_of(container)
         if kind == "exited":
             if state is None or state.state != "exited":
                 self.look(now)
@@ -316,7 +295,7 @@ class PodWorker:
         else:
             if not end.code.definite:
                 self._stale = True
-            self._kubelet.metrics.operation_errors.labels(_operation_type(call.method)).inc()
+            self._kubelet.metrics.operation_errors.labels(operation_type(call.method)).inc()
             call.failed(now, end.code, end.message)
         self.sync(now)
 
@@ -400,7 +379,7 @@ class PodWorker:
             case lifecycle.RemoveContainer(state):
                 self._remove(now, state)
             case lifecycle.Resize():
-                return self._resize(now)
+                return self._resizer.go_on(now)
             case lifecycle.StopSandbox(sandbox):
                 self._stop_sandbox(now, sandbox)
             case lifecycle.Wait(until):
@@ -413,6 +392,7 @@ class PodWorker:
 
     def _situation(self, now: Instant) -> lifecycle.Situation:
         pod = self.allocated_pod
+        due = self._may_resize and self._resizer.is_due(now)
         known = {s.name: s.restart_count for s in [*self.pod.status.container_statuses, *self.pod.status.init_container_statuses]}
         ran = {s.name for s in [*self.pod.status.container_statuses, *self.pod.status.init_container_statuses] if s.container_id}
         return lifecycle.Situation(
@@ -420,12 +400,16 @@ class PodWorker:
             pod=pod,
             sandbox=self.sandbox,
             stopping=self._stopping,
-            restarts=actuation.to_restart(pod, self.actuated, self.sandbox) if self._resize_due(now) else (),
+            restarts=actuation.to_restart(pod, self.actuated, self.sandbox) if due else (),
             not_before=self._delayed(now),
             started_before={name: count for name, count in known.items() if name in ran},
-            resize=bool(self._operations) or self._resize_due(now),
+            resize=self._resizer.under_way or due,
             held=self._kubelet.is_held(self),
         )
+
+    @property
+    def _may_resize(self) -> bool:
+        return self._ending is None and not self.over
 
     def _rest(self, now: Instant, until: Instant | None) -> bool:
         """Nothing to do: look at the runtime once more if something was done, else wait."""
@@ -435,7 +419,8 @@ class PodWorker:
         if self._again and not self._midway:
             self._begin(now)
             return True
-        retry = self._retry_at if self._retry_at > now and self._unsettled() else None
+        retry_at = self._resizer.retry_at
+        retry = retry_at if retry_at > now and self._may_resize and self._resizer.is_unsettled() else None
         wakes = [at for at in (until, retry, self._stop_limit()) if at is not None]
         if not self._midway:
             self._chain = False
@@ -474,19 +459,20 @@ class PodWorker:
 
     # ------------------------------------------------------------ calls
 
-    def _ask(
+    def ask(
         self,
         now: Instant,
         method: str,
         body: Any,
-        done: Callable[[Instant, bytes], None],
-        failed: Callable[[Instant, Code, str], None],
+        done: Done,
+        failed: Failed,
         timeout: float = CALL_SECONDS,
     ) -> None:
+        """Make the call that is then in flight; ``done`` and ``failed`` take its answer."""
         self.token += 1
         container = getattr(body, "container", "")
         self._call = _Call(method, container if isinstance(container, str) else "", done, failed)
-        self._kubelet.metrics.operations.labels(_operation_type(method)).inc()
+        self._kubelet.metrics.operations.labels(operation_type(method)).inc()
         self._kubelet.ask(now, self, method, body, timeout)
 
     def _retry_later(self, now: Instant, code: Code, message: str) -> None:
@@ -496,7 +482,7 @@ class PodWorker:
 
     def _refresh(self, now: Instant) -> None:
         assert self.sandbox is not None, "there is something to look at"
-        self._ask(now, "PodState", SandboxId(self.sandbox.sandbox), self._refreshed, self._retry_later)
+        self.ask(now, "PodState", SandboxId(self.sandbox.sandbox), self._refreshed, self._retry_later)
 
     def _refreshed(self, now: Instant, body: bytes) -> None:
         try:
@@ -519,20 +505,21 @@ class PodWorker:
 
         def done(now: Instant, body: bytes) -> None:
             self.sandbox = SandboxState(name, self.uid, pod.metadata.name, pod.metadata.namespace, True, now, request.pod_cgroup)
-            self._written, self._sandbox_workload = config, request.workload
+            self._resizer.made(config)
+            self._sandbox_workload = request.workload
             self._stopping.clear()
             self._touched = True
             if old is not None:
-                self._kubelet.remove_sandbox(now, old.sandbox)
+                self._kubelet.tell(now, "RemovePodSandbox", SandboxId(old.sandbox))
 
         def failed(now: Instant, code: Code, message: str) -> None:
             if code is Code.ALREADY_EXISTS:
                 self._sandbox_attempt = attempt + 1
-            why = f"Failed to create pod sandbox: {_rpc_error(code, message)}"
+            why = f"Failed to create pod sandbox: {rpc_error(code, message)}"
             self._kubelet.event(now, self.pod, "Warning", "FailedCreatePodSandBox", why)
             self._retry_later(now, code, message)
 
-        self._ask(now, "RunPodSandbox", request, done, failed)
+        self.ask(now, "RunPodSandbox", request, done, failed)
 
     def _start(self, now: Instant, action: lifecycle.StartContainer) -> None:
         assert self.sandbox is not None, "a container starts in a sandbox"
@@ -547,7 +534,7 @@ class PodWorker:
             self._backoff[container.name] = lifecycle.counted(self._backoff.get(container.name), key, now)
         wanted = actuation.amounts(container.resources, self.allocated_pod.spec.resources)
         # Recorded before the container exists (RC-89), durable before the runtime is asked.
-        self._record(container.name, container.resources, "create")
+        self.record(container.name, container.resources, "create")
         if self.actuated.level is None and self.allocated_pod.spec.resources is not None:
             self._kubelet.actuated.put_level(self.uid, self.allocated_pod.spec.resources)
         self._kubelet.emit(*self._kubelet.actuated.save())
@@ -557,23 +544,23 @@ class PodWorker:
 
         def done(now: Instant, body: bytes) -> None:
             made = ContainerState(name, sandbox, container.name, action.attempt, container.image, "created", request.resources, now)
-            self._put_state(made)
+            self.put_state(made)
             self._kubelet.event(now, self.pod, "Normal", "Created", "Container created", container)
 
-        self._ask(now, "CreateContainer", request, done, self._start_failed(container, "CreateContainerError"))
+        self.ask(now, "CreateContainer", request, done, self._start_failed(container, "CreateContainerError"))
 
     def _run(self, now: Instant, container: Container, name: str) -> None:
         def done(now: Instant, body: bytes) -> None:
-            state = self._state_of(name)
+            state = self.state_of(name)
             if state is not None:
-                self._put_state(msgspec.structs.replace(state, state="running", started_at=now))
+                self.put_state(msgspec.structs.replace(state, state="running", started_at=now))
             self.waiting.pop(container.name, None)
             self._kubelet.event(now, self.pod, "Normal", "Started", "Container started", container)
 
         failed = self._start_failed(container, "RunContainerError")
-        self._ask(now, "StartContainer", ContainerId(name), done, failed, LONG_CALL_SECONDS)
+        self.ask(now, "StartContainer", ContainerId(name), done, failed, LONG_CALL_SECONDS)
 
-    def _start_failed(self, container: Container, reason: str) -> Callable[[Instant, Code, str], None]:
+    def _start_failed(self, container: Container, reason: str) -> Failed:
         def failed(now: Instant, code: Code, message: str) -> None:
             self._stale = True
             if self._ending is None:
@@ -595,7 +582,7 @@ class PodWorker:
         def done(now: Instant, body: bytes) -> None:
             self._stopping[state.container] = now
 
-        self._ask(now, "StopContainer", StopContainer(state.container, grace), done, self._retry_later)
+        self.ask(now, "StopContainer", StopContainer(state.container, grace), done, self._retry_later)
 
     def _remove(self, now: Instant, state: ContainerState) -> None:
         def done(now: Instant, body: bytes) -> None:
@@ -603,14 +590,14 @@ class PodWorker:
                 kept = tuple(c for c in self.sandbox.containers if c.container != state.container)
                 self.sandbox = msgspec.structs.replace(self.sandbox, containers=kept)
 
-        self._ask(now, "RemoveContainer", ContainerId(state.container), done, self._retry_later)
+        self.ask(now, "RemoveContainer", ContainerId(state.container), done, self._retry_later)
 
     def _stop_sandbox(self, now: Instant, sandbox: str) -> None:
         def done(now: Instant, body: bytes) -> None:
             if self.sandbox is not None:
                 self.sandbox = msgspec.structs.replace(self.sandbox, ready=False)
 
-        self._ask(now, "StopPodSandbox", SandboxId(sandbox), done, self._retry_later)
+        self.ask(now, "StopPodSandbox", SandboxId(sandbox), done, self._retry_later)
 
     def _wants_workload(self) -> bool:
         ready = self.sandbox is not None and self.sandbox.ready
@@ -623,19 +610,27 @@ class PodWorker:
         def done(now: Instant, body: bytes) -> None:
             self._sandbox_workload = workload
 
-        self._ask(now, "UpdateWorkload", UpdateWorkload(self.sandbox.sandbox, workload), done, self._retry_later)
+        self.ask(now, "UpdateWorkload", UpdateWorkload(self.sandbox.sandbox, workload), done, self._retry_later)
 
-    def _state_of(self, container: str) -> ContainerState | None:
+    def touch(self) -> None:
+        """Something was done to what the runtime has: it is looked at before anything is told."""
+        self._touched = True
+
+    def doubt(self) -> None:
+        """What the runtime has is not certain: look before going on."""
+        self._stale = True
+
+    def state_of(self, container: str) -> ContainerState | None:
         containers = self.sandbox.containers if self.sandbox is not None else ()
         return next((c for c in containers if c.container == container), None)
 
-    def _put_state(self, state: ContainerState) -> None:
+    def put_state(self, state: ContainerState) -> None:
         assert self.sandbox is not None, "a container is in a sandbox"
         kept = tuple(c for c in self.sandbox.containers if c.container != state.container)
         self.sandbox = msgspec.structs.replace(self.sandbox, containers=(*kept, state))
         self._touched = True
 
-    def _record(self, name: str, resources: ResourceRequirements, cause: str) -> None:
+    def record(self, name: str, resources: ResourceRequirements, cause: str) -> None:
         """Actuated is what was handed to the runtime."""
         self._kubelet.actuated.put_container(self.uid, name, resources)
         allocated = next((c.resources for c in actuation.containers_of(self.allocated_pod) if c.name == name), resources)
@@ -683,186 +678,6 @@ class PodWorker:
                 told = f"Back-off restarting failed container {container.name} in pod {meta.name}_{meta.namespace}({meta.uid})"
                 self._kubelet.event(now, self.pod, "Warning", "BackOff", told, container)
 
-    # ------------------------------------------------------------ resizing
-
-    def _unsettled(self) -> bool:
-        """Is there anything that a resize step would change?"""
-        if self.sandbox is None or not self.sandbox.ready or self.layer is None or self._ending is not None or self.over:
-            return False
-        pod, actuated = self.allocated_pod, self.actuated
-        if any(
-            actuation.changed_resources(
-                actuation.amounts(c.resources, pod.spec.resources), actuation.amounts(actuated.of(c.name), actuated.level)
-            )
-            for c in actuation.containers_of(pod)
-            if (state := latest(self.sandbox).get(c.name)) is not None and state.state == "running"
-        ):
-            return True
-        return not self._cgroup_settled(pod) or actuation.in_progress(pod, actuated, self.sandbox)
-
-    def _cgroup_settled(self, pod: Pod) -> bool:
-        target = actuation.pod_config(pod)
-        if self._written is not None:
-            return actuation.settled(target, self._written)
-        assert self.sandbox is not None, "only a sandbox has a cgroup"
-        return actuation.settled(target, actuation.read_back(self.sandbox.pod_cgroup))
-
-    def _resize_due(self, now: Instant) -> bool:
-        return now >= self._retry_at and self._unsettled()
-
-    def _resize(self, now: Instant) -> bool:
-        """One operation of the plan, or the plan; True if the next may follow at once."""
-        if self._plan_for is not None and self._plan_for is not self.layer:
-            self._drop_plan()  # a newer allocation counts now
-        if not self._operations:
-            return self._plan(now)
-        self._operate(now, self._operations[0])
-        return self._call is None
-
-    def _plan(self, now: Instant) -> bool:
-        assert self.sandbox is not None, "only what runs is resized"
-        pod = self.allocated_pod
-        current = self._written or actuation.read_back(self.sandbox.pod_cgroup)
-        made = actuation.plan(pod, self.actuated, self.sandbox, current, notify_first=self._kubelet.notify_first)
-        self._operations = deque(made.operations)
-        self._plan_for = self.layer
-        self._attempt_began = now
-        if not made.operations:
-            # The kernel keeps it otherwise than it was asked to; asking again would change nothing.
-            self._written = actuation.pod_config(pod)
-            self._drop_plan()
-            return True
-        if made.check is None:
-            return True
-        check, sandbox = made.check, self.sandbox.sandbox
-
-        def sampled(now: Instant, body: bytes) -> None:
-            try:
-                error = check.error(decode_value(body, PodStats))
-            except MalformedError:
-                error = self._no_usage()
-            if error:
-                self._resize_failed(now, error, check=True)
-
-        def unknown(now: Instant, code: Code, message: str) -> None:
-            self._resize_failed(now, self._no_usage(), check=True)
-
-        self._ask(now, "PodStats", SandboxId(sandbox), sampled, unknown)
-        return False
-
-    def _no_usage(self) -> str:
-        return f'unable to read memory usage for pod "{self.key}"'
-
-    def _operate(self, now: Instant, operation: Operation) -> None:
-        assert self.sandbox is not None, "only what runs is resized"
-        sandbox = self.sandbox.sandbox
-        match operation:
-            case WritePod():
-                self._kubelet.emit(Step(operation.label))
-                request = SetPodCgroup(sandbox, operation.resources)
-                self._ask(now, "SetPodCgroup", request, self._pod_written(operation), self._write_failed(operation))
-            case NotifySandbox():
-                body = UpdatePodSandboxResources(sandbox, actuation.overhead_of(self.allocated_pod), operation.resources)
-                self._ask(now, "UpdatePodSandboxResources", body, self._next, self._notify_failed(operation, sandbox))
-            case UpdateContainer():
-                self._kubelet.emit(Step(operation.labels[0]))
-                update = UpdateContainerResources(operation.container, operation.amounts.linux())
-                done, failed = self._updated(operation), self._update_failed(operation)
-                self._ask(now, "UpdateContainerResources", update, done, failed, LONG_CALL_SECONDS)
-            case RecordLevel(level):
-                self._kubelet.actuated.put_level(self.uid, level)
-                self._kubelet.emit(*self._kubelet.actuated.save(), Step("K15 actuated record durable"))
-                self._next(now, b"")
-            case _:
-                assert_never(operation)
-
-    def _next(self, now: Instant, body: bytes) -> None:
-        """The first operation is done."""
-        self._operations.popleft()
-        self._touched = True
-        if not self._operations:
-            self._observe(now, success=True)
-            self._drop_plan()
-
-    def _drop_plan(self) -> None:
-        self._operations.clear()
-        self._plan_for = None
-
-    def _pod_written(self, operation: WritePod) -> Callable[[Instant, bytes], None]:
-        def done(now: Instant, body: bytes) -> None:
-            self._written = operation.after
-            self._next(now, body)
-
-        return done
-
-    def _write_failed(self, operation: WritePod) -> Callable[[Instant, Code, str], None]:
-        def failed(now: Instant, code: Code, message: str) -> None:
-            self._written = None
-            self._stale = True
-            self._resize_failed(now, f"failed to set cgroup config of the pod (resource={operation.resource}): {message}")
-
-        return failed
-
-    def _notify_failed(self, operation: NotifySandbox, sandbox: str) -> Callable[[Instant, Code, str], None]:
-        def failed(now: Instant, code: Code, message: str) -> None:
-            unimplemented = code is Code.UNIMPLEMENTED or (code is Code.UNKNOWN and "not implemented" in message)
-            if operation.blocking and not unimplemented:
-                self._resize_failed(
-                    now,
-                    f"failed to notify runtime for UpdatePodSandboxResources (resource={operation.resource}); resize rejected: "
-                    f'updatePodSandboxResources failed for sanboxID "{sandbox}": {_rpc_error(code, message)}',
-                )
-                return
-            self._kubelet.emit(Note("kl.sandbox.untold", {"pod": self.key, "uid": self.uid, "why": message}))
-            self._next(now, b"")
-
-        return failed
-
-    def _updated(self, operation: UpdateContainer) -> Callable[[Instant, bytes], None]:
-        def done(now: Instant, body: bytes) -> None:
-            self._kubelet.emit(Step(operation.labels[1]))
-            self._record(operation.name, operation.amounts.record(), "update")
-            self._kubelet.emit(*self._kubelet.actuated.save(), Step("K15 actuated record durable"))
-            state = self._state_of(operation.container)
-            if state is not None:
-                self._put_state(msgspec.structs.replace(state, resources=_over(state.resources, operation.amounts.linux())))
-            self._next(now, body)
-
-        return done
-
-    def _update_failed(self, operation: UpdateContainer) -> Callable[[Instant, Code, str], None]:
-        def failed(now: Instant, code: Code, message: str) -> None:
-            self._kubelet.emit(Step(operation.labels[1]))
-            if code is Code.NOT_FOUND:
-                self._stale = True
-            self._resize_failed(now, _rpc_error(code, message))
-
-        return failed
-
-    def _resize_failed(self, now: Instant, text: str, *, check: bool = False) -> None:
-        """RC-113: the condition says why; the next attempt is soon after the runtime failed, later after the check did."""
-        superseded = self._plan_for is not self.layer
-        self._drop_plan()
-        self._observe(now, success=False)
-        self._touched = True
-        if superseded:
-            return
-        wait = actuation.RETRY_CHECK_SECONDS * (1 + actuation.RETRY_JITTER * self._kubelet.jitter()) if check else 0
-        self._retry_at = Instant(now + seconds(wait or actuation.RETRY_RUNTIME_SECONDS))
-        generation = self.pod.metadata.generation
-        before = self.in_progress or ResizeCondition("", "", generation, now, now)
-        if (before.reason, before.message) != ("Error", text):
-            self.in_progress = ResizeCondition("Error", text, before.generation, before.since, now)
-            message = f"Pod resize error: {summary(self.allocated_pod, before.generation, text)}"
-            self._kubelet.event(now, self.pod, "Warning", "ResizeError", message)
-        self._kubelet.emit(Note("kl.resize.failed", {"pod": self.key, "uid": self.uid, "gen": before.generation, "why": text}))
-
-    def _observe(self, now: Instant, *, success: bool) -> None:
-        if self._attempt_began is not None:
-            label = "true" if success else "false"
-            self._kubelet.metrics.duration.labels(label).observe((now - self._attempt_began) / 1e6)
-        self._attempt_began = None
-
     # ------------------------------------------------------------ leaving
 
     def leave(self, now: Instant) -> None:
@@ -897,7 +712,7 @@ class PodWorker:
         def done(now: Instant, body: bytes) -> None:
             self.sandbox = None
 
-        self._ask(now, "RemovePodSandbox", SandboxId(self.sandbox.sandbox), done, self._retry_later)
+        self.ask(now, "RemovePodSandbox", SandboxId(self.sandbox.sandbox), done, self._retry_later)
         return False
 
 
@@ -906,47 +721,7 @@ def _attempt_of(sandbox: str) -> int:
     return int(last) if last.isdecimal() else 0
 
 
-_CAMEL = {code: "".join(word.capitalize() for word in code.name.split("_")) for code in Code}
-
-
-def _rpc_error(code: Code, message: str) -> str:
-    """As gRPC words an error."""
-    return f"rpc error: code = {_CAMEL[code]} desc = {message}"
-
-
-_TYPES = {
-    "RunPodSandbox": "run_podsandbox",
-    "StopPodSandbox": "stop_podsandbox",
-    "RemovePodSandbox": "remove_podsandbox",
-    "CreateContainer": "create_container",
-    "StartContainer": "start_container",
-    "StopContainer": "stop_container",
-    "RemoveContainer": "remove_container",
-    "UpdateContainerResources": "update_container",
-    "UpdatePodSandboxResources": "update_podsandbox_resources",
-    "PodState": "podsandbox_status",
-    "PodStats": "podsandbox_stats",
-    "ListAll": "list_podsandbox",
-    "SetPodCgroup": "set_pod_cgroup",
-    "UpdateWorkload": "update_workload",
-}
-
-
-def _operation_type(method: str) -> str:
-    return _TYPES.get(method, method)
-
-
 def _go_duration(ns: int) -> str:
     """``10s``, ``1m20s``, ``5m0s``: as Go prints a duration of whole seconds."""
     whole = ns // 1_000_000_000
     return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60}s"
-
-
-def _over(old: LinuxResources, new: LinuxResources) -> LinuxResources:
-    return LinuxResources(
-        new.cpu_shares or old.cpu_shares,
-        new.cpu_quota or old.cpu_quota,
-        new.cpu_period or old.cpu_period,
-        new.memory_limit_bytes or old.memory_limit_bytes,
-        new.cpuset_cpus or old.cpuset_cpus,
-    )
