@@ -155,6 +155,13 @@ def test_an_api_server_that_cannot_begin_ends_it_with_its_reason_and_nothing_is_
     assert not cluster.home.state().sockets
 
 
+def test_a_component_that_never_begins_ends_it_with_its_reason(make: Callable[..., Cluster]) -> None:
+    cluster = make(fail={"kubelet/node-1": "no such option"})
+    with pytest.raises(UserError, match=r"kubelet/node-1 cannot start: no such option; its log is .*kubelet_node-1\.log"):
+        cluster.up()
+    assert not cluster.home.is_running()
+
+
 @pytest.mark.parametrize("name", ["apiserver", "scheduler", "controllers", "kubelet/node-1", "runtime/node-1"])
 def test_whoever_is_killed_is_started_again_within_half_a_second(make: Callable[..., Cluster], name: str) -> None:
     cluster = make()

@@ -93,8 +93,7 @@ def plan(home: Home, cluster: config.Cluster, data_dir: Path | None = None, port
 def start(wanted: Plan, *, detach: bool, show: Progress) -> None:
     """Run the supervisor until it ends, or as a daemon until it says that all is Ready."""
     if detach:
-        with show:
-            _start_daemon(wanted, show)
+        _start_daemon(wanted, show)
         return
     from elbowroom.deploy import supervisor
 
@@ -115,7 +114,7 @@ def _start_daemon(wanted: Plan, show: Progress) -> None:
         _be_daemon(wanted, reading, writing)
     os.close(writing)
     try:
-        with os.fdopen(reading, encoding="utf-8") as lines:
+        with show, os.fdopen(reading, encoding="utf-8") as lines:  # only now: a bar has a thread, and threads and forks don't mix
             for line in lines:
                 event = json.loads(line)
                 show.tell(event)
@@ -172,7 +171,7 @@ def down(home: Home) -> str:
     if home.is_running():
         with suppress(UserError):
             control.ask(Path(state.sockets) / "control.sock", {"do": "down"}, timeout=DOWN_SECONDS)
-            if _wait(lambda: not home.is_running(), DOWN_SECONDS):
+            if _wait(lambda: not home.is_running() and _is_gone(state.pid), DOWN_SECONDS):
                 return f"cluster {home.name} is down; its data stays in {home.path}"
         if home.is_running():
             return _force_down(home, state.pid)
@@ -200,6 +199,14 @@ def _force_down(home: Home, pid: int) -> str:
         raise UserError(f"cluster {home.name!r}: process {pid} cannot be ended; is it in an uninterruptible wait?")
     _clean_up(home)
     return f"cluster {home.name}: its supervisor did not answer and was killed; its data stays in {home.path}"
+
+
+def _is_gone(pid: int) -> bool:
+    """Has the process ended? (Whether its parent has taken note is another matter.)"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
 
 
 def _wait(fact: Callable[[], bool], seconds: float) -> bool:

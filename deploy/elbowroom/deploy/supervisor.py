@@ -307,16 +307,27 @@ class Supervisor:
             process = self._pids.pop(exited.pid, None)
             if process is not None:
                 self._fleet.exited(time.monotonic(), process, _ending(exited.status))
+                self._look_for_hopeless()
                 self._look()
         raise ZygoteError("the zygote is gone")
 
     def _on_failure(self, machine: str, why: str) -> None:
-        """A machine could not begin. If it never could, that is the end, and its reason what people need."""
-        component = self._fleet.components.get(machine)
+        """A machine could not begin, or failed."""
         print(f"{machine}: {why}", file=sys.stderr, flush=True)
-        tries = 1 if machine == "apiserver" else TRIES
-        if component is not None and not self._is_up and not component.epoch and component.restarts + 1 >= tries:
-            self._problem = f"{machine} cannot start: {_reason(why)}"
+        component = self._fleet.components.get(machine)
+        if machine == "apiserver" and component is not None and not component.epoch:
+            self._give_up(machine, why)  # its store will not be another at the next try
+
+    def _look_for_hopeless(self) -> None:
+        """Who has never begun and died some times since will not begin at the next try either."""
+        for component in self._fleet.components.values():
+            if not self._is_up and not component.epoch and component.restarts >= TRIES:
+                self._give_up(component.name, component.last_end)
+
+    def _give_up(self, machine: str, why: str) -> None:
+        """While the cluster comes up, that is the end of it, and its reason what people need."""
+        if not self._is_up and not self._stopping:
+            self._problem = f"{machine} cannot start: {_reason(why)}; its log is {log.file_of(self._home, machine)}"
             self._stop()
 
     # ------------------------------------------------------------ people

@@ -170,14 +170,15 @@ class Stage:
 
     def await_pod(self, name: str, fact: Callable[[Document], Any], what: str, *, since: str | None = None) -> Document:
         """The pod as it was when ``fact`` first held: now, or (with ``since``) at any change after that revision."""
-        if since is None:
+        after = since
+        if after is None:
             now = self.pod(name)
             if fact(now):
                 return now
-            since = now["metadata"]["resourceVersion"]
+            after = str(now["metadata"]["resourceVersion"])
         last: Document = {}
         try:
-            for kind, pod in self.events("pods", since, f"{name}: {what}"):
+            for kind, pod in self.events("pods", after, f"{name}: {what}"):
                 if pod["metadata"]["name"] == name and kind != "DELETED":
                     last = pod
                     if fact(pod):
