@@ -157,7 +157,7 @@ def test_an_api_server_that_cannot_begin_ends_it_with_its_reason_and_nothing_is_
 
 def test_a_component_that_never_begins_ends_it_with_its_reason(make: Callable[..., Cluster]) -> None:
     cluster = make(fail={"kubelet/node-1": "no such option"})
-    with pytest.raises(UserError, match=r"kubelet/node-1 cannot start: no such option; its log is .*kubelet_node-1\.log"):
+    with pytest.raises(UserError, match=r"kubelet/node-1 cannot start: RuntimeError: no such option; its log"):
         cluster.up()
     assert not cluster.home.is_running()
 

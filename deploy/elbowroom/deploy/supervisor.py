@@ -6,6 +6,7 @@ what people ask for over the control socket. It holds nothing that another life 
 """
 
 import asyncio
+import builtins
 import json
 import os
 import re
@@ -513,9 +514,11 @@ def _forget_old(home: Home) -> None:
 
 
 def _reason(why: str) -> str:
-    """The words of the failure that a host reports as ``failed: SomeError('words')``."""
-    words = re.fullmatch(r"failed: \w+\((['\"])(.*)\1\)", why, re.DOTALL)
-    return words[2] if words else why.removeprefix("failed: ")
+    """The words of the failure that a host reports as ``failed: SomeError('words')``; a built-in error's name is one of them."""
+    found = re.fullmatch(r"failed: (\w+)\((['\"])(.*)\2\)", why, re.DOTALL)
+    if found is None:
+        return why.removeprefix("failed: ")
+    return f"{found[1]}: {found[3]}" if hasattr(builtins, found[1]) else found[3]
 
 
 def _ending(status: int) -> str:
