@@ -15,6 +15,8 @@ MANAGER_BYTES_MAX = 128
 _SCHEME = "deps/github.com/openshift/kubernetes/pkg/api/legacyscheme/scheme.go:30"
 _OPTIONS_SCHEME = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_OLDER = {"Eviction": "policy/v1beta1"}
+"""Versions that are taken for the current one."""
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
@@ -127,14 +129,13 @@ def _said(value: Mapping[str, Any], name: str, request: ApiRequest) -> str:
 
 def misplaced(kind: str, api_version: str, expected_kind: str, expected_version: str) -> str:
     """Why an object of that kind and version is not what is expected here; empty if it is."""
-    if kind == expected_kind and api_version == expected_version:
+    if kind == expected_kind and api_version in (expected_version, _OLDER.get(kind)):
         return ""
     group, _, version = api_version.rpartition("/")
     if schema.find(group, version, kind) is None:
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"'
-    hub = group.partition(".")[0] or "core"
-    expected_hub = expected_version.rpartition("/")[0].partition(".")[0] or "core"
-    return f"converting ({version}.{kind}) to ({expected_hub}.{expected_kind}): unknown conversion" if hub else ""
+    hub = expected_version.rpartition("/")[0].partition(".")[0] or "core"
+    return f"converting ({version}.{kind}) to ({hub}.{expected_kind}): unknown conversion"
 
 
 # ---------------------------------------------------------------- deletions

@@ -16,6 +16,7 @@ from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid,
 from elbowroom.api.names import label_value, qualified_name
 from elbowroom.api.objects import LabelSelector
 from elbowroom.api.selectors import of_view
+from elbowroom.apiserver.metadata import NO_FINALIZER, STANDARD_FINALIZERS
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -110,7 +111,6 @@ def _restore(new: Document, old: Mapping[str, Any], name: str) -> None:
 
 # ---------------------------------------------------------------- namespaces
 
-_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -143,8 +143,8 @@ def _namespace_finalizer_errors(namespace: Document) -> list[FieldError]:
     found: list[FieldError] = []
     for name in namespace.get("spec", {}).get("finalizers", ()):
         found += [invalid("spec.finalizers", name, finding) for finding in qualified_name(name)]
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
-            found.append(invalid("spec.finalizers", name, "name is neither a standard finalizer name nor is it fully qualified"))
+        if "/" not in name and name not in STANDARD_FINALIZERS:
+            found.append(invalid("spec.finalizers", name, NO_FINALIZER))
     return found
 
 
@@ -232,9 +232,10 @@ def _node_errors(node: Document) -> list[FieldError]:
         if effect not in _TAINT_EFFECTS:
             found.append(not_supported(f"{at}.effect", effect, _TAINT_EFFECTS) if effect else required(f"{at}.effect"))
         if (key, effect) in taken:
-            shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
-            error = duplicate(at, shown)
-            found.append(FieldError(at, error.kind, f"{error.body}: taints must be unique by key and effect pair"))
+            added = msgspec.json.encode(taint.get("timeAdded")).decode()
+            shown = f'{{"Key":"{key}","Value":"{value}","Effect":"{effect}","TimeAdded":{added}}}'
+            text = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
+            found.append(FieldError(at, "FieldValueDuplicate", text))
         taken.add((key, effect))
     cidrs = spec.get("podCIDRs", [])
     for index, cidr in enumerate(cidrs):
@@ -279,8 +280,8 @@ def _node_status_errors(node: Document) -> list[FieldError]:
     for index, feature in enumerate(features):
         if not _FEATURE.fullmatch(feature):
             text = (
-                f'invalid feature name "{feature}": must start with an UpperCamelCase segment, with subsequent segments separated by '
-                "'/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+                f'invalid feature name "{feature}": must start with an UpperCamelCase segment, with subsequent segments separated '
+                "by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
             )
             found.append(invalid(f"status.declaredFeatures[{index}]", feature, text))
         if index and features[index - 1] == feature:
@@ -393,18 +394,18 @@ def _budget_errors(spec: Mapping[str, Any]) -> list[FieldError]:
     return found
 
 
+_NO_PERCENT = (
+    "a valid percent string must be a numeric value followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is "
+    "'[0-9]+%')"
+)
+
+
 def count_or_percent_errors(amount: int | str, where: str) -> list[FieldError]:
     """A number of pods, or a share of them of at most all."""
     if isinstance(amount, int):
         return nonnegative(amount, where)
     if not re.fullmatch("[0-9]+%", amount):
-        return [
-            invalid(
-                where,
-                amount,
-                "a valid percent string must be a numeric value followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
-            )
-        ]
+        return [invalid(where, amount, _NO_PERCENT)]
     return [invalid(where, amount, "must not be greater than 100%")] if int(amount[:-1]) > 100 else []
 
 
@@ -419,57 +420,13 @@ def _budget_status_errors(context: Context, new: Document, old: Mapping[str, Any
 # ---------------------------------------------------------------- limit ranges and quotas
 
 _CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
-_STANDARD_RESOURCES = frozenset(
-    [
-        "cpu",
-        "memory",
-        "ephemeral-storage",
-        "storage",
-        "requests.cpu",
-        "requests.memory",
-        "requests.ephemeral-storage",
-        "requests.storage",
-        "limits.cpu",
-        "limits.memory",
-        "limits.ephemeral-storage",
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-    ]
+_COMPUTE = tuple(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _CONTAINER_RESOURCES)
+_COUNTED = (
+    *("pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims"),
+    *("services.nodeports", "services.loadbalancers"),
 )
-_STANDARD_QUOTA = _STANDARD_RESOURCES - {"storage"}
-_INTEGER_QUOTA = frozenset(
-    [
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-    ]
-)
-_COMPUTE = frozenset(
-    [
-        "cpu",
-        "memory",
-        "ephemeral-storage",
-        "requests.cpu",
-        "requests.memory",
-        "requests.ephemeral-storage",
-        "limits.cpu",
-        "limits.memory",
-        "limits.ephemeral-storage",
-    ]
-)
+_STANDARD_QUOTA = (*_COMPUTE, *_COUNTED, "requests.storage")
+_STANDARD_RESOURCES = (*_STANDARD_QUOTA, "storage")
 _LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
 
@@ -611,21 +568,18 @@ def quota_amount_errors(name: str, amount: str, where: str) -> list[FieldError]:
     parsed = quantity.parse(amount)
     if parsed.nanos < 0:
         found.append(invalid(where, amount, "must be greater than or equal to 0"))
-    if (name in _INTEGER_QUOTA or name.startswith("count/")) and parsed.milli % 1000:
+    if (name in _COUNTED or name.startswith("count/")) and parsed.milli % 1000:
         found.append(invalid(where, amount, "must be an integer"))
     return found
 
 
-_SCOPES = (
-    "Terminating",
-    "NotTerminating",
-    "BestEffort",
-    "NotBestEffort",
-    "PriorityClass",
-    "CrossNamespacePodAffinity",
-    "VolumeAttributesClass",
+_POD_SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
+_SCOPES = (*_POD_SCOPES, "PriorityClass", "VolumeAttributesClass")
+_COMPUTE_SCOPES = tuple(scope for scope in _SCOPES if scope not in ("BestEffort", "VolumeAttributesClass"))
+_EXISTS_ONLY = (
+    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
-_ANY_COMPUTE_SCOPES = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
 
 
 def _scope_errors(scopes: Sequence[str], hard: Iterable[str]) -> list[FieldError]:
@@ -635,12 +589,10 @@ def _scope_errors(scopes: Sequence[str], hard: Iterable[str]) -> list[FieldError
     for scope in scopes:
         if scope not in _SCOPES:
             found.append(invalid("spec.scopes", list(scopes), "unsupported scope"))
+            continue
         for name in hard:
-            if (
-                scope in _SCOPES
-                and not (name == "pods" or (scope in _ANY_COMPUTE_SCOPES and name in _COMPUTE))
-                and name in _STANDARD_QUOTA
-            ):
+            covered = name == "pods" or (scope in _COMPUTE_SCOPES and name in _COMPUTE)
+            if name in _STANDARD_QUOTA and not covered:
                 found.append(invalid("spec.scopes", list(scopes), "unsupported scope applied to resource"))
     for one, other in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
         if one in scopes and other in scopes:
@@ -654,12 +606,8 @@ def _scope_expression_errors(expression: Mapping[str, Any]) -> list[FieldError]:
     scope, operator, values = expression.get("scopeName", ""), expression.get("operator", ""), expression.get("values", [])
     if scope not in _SCOPES:
         found.append(invalid(f"{at}.scopeName", scope, "unsupported scope"))
-    if (
-        scope in ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
-        and operator != "Exists"
-    ):
-        text = "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
-        found.append(invalid(f"{at}.operator", operator, text))
+    if scope in _POD_SCOPES and operator != "Exists":
+        found.append(invalid(f"{at}.operator", operator, _EXISTS_ONLY))
     if operator in ("In", "NotIn"):
         if not values:
             found.append(
@@ -773,8 +721,8 @@ def _config_key_findings(key: str) -> list[str]:
     found = [] if len(key) <= 253 else ["must be no more than 253 characters"]
     if not _CONFIG_KEY.fullmatch(key):
         found.append(
-            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', "
-            "regex used for validation is '[-._a-zA-Z0-9]+')"
+            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+            "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
         )
     if key in (".", ".."):
         found.append(f"must not be '{key}'")

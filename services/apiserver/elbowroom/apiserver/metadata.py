@@ -9,6 +9,8 @@ from elbowroom.api.names import dns1123_label, dns1123_subdomain, label_value, q
 from elbowroom.apiserver.strategy import Document
 
 ANNOTATIONS_BYTES_MAX = 256 * 1024
+STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+NO_FINALIZER = "name is neither a standard finalizer name nor is it fully qualified"
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _GENERATED_BASE_MAX = 58
 
@@ -76,10 +78,10 @@ def validate(metadata: Mapping[str, Any], *, namespaced: bool, rule: str) -> lis
         found.append(required("metadata.namespace"))
     else:
         found += [invalid("metadata.namespace", namespace, finding) for finding in label_rule(namespace, False)]
-    return found + _common(metadata)
+    return found + _common(metadata, strict_finalizers=rule != "path")
 
 
-def validate_update(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[FieldError]:
+def validate_update(new: Mapping[str, Any], old: Mapping[str, Any], *, rule: str) -> list[FieldError]:
     """All errors of metadata that replaces ``old``."""
     found: list[FieldError] = []
     if old.get("deletionTimestamp") is not None:
@@ -92,10 +94,10 @@ def validate_update(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[Fiel
         if new.get(field) != old.get(field):
             error = invalid(f"metadata.{field}", new.get(field), "field is immutable")
             found += [error, error]  # upstream checks, and says, it twice
-    return found + _common(new)
+    return found + _common(new, strict_finalizers=rule != "path")
 
 
-def _common(metadata: Mapping[str, Any]) -> list[FieldError]:
+def _common(metadata: Mapping[str, Any], *, strict_finalizers: bool) -> list[FieldError]:
     found: list[FieldError] = []
     for key, value in metadata.get("labels", {}).items():
         found += [invalid("metadata.labels", key, finding) for finding in qualified_name(key)]
@@ -105,6 +107,9 @@ def _common(metadata: Mapping[str, Any]) -> list[FieldError]:
     finalizers = metadata.get("finalizers", ())
     for finalizer in finalizers:
         found += [invalid("metadata.finalizers", finalizer, finding) for finding in qualified_name(finalizer)]
+        if strict_finalizers and "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+            at = f"metadata.finalizers[{finalizers.index(finalizer)}]"
+            found.append(invalid(at, finalizer, NO_FINALIZER))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         found.append(invalid("metadata.finalizers", list(finalizers), "finalizer orphan and foregroundDeletion cannot be both set"))
     return found
@@ -143,7 +148,8 @@ def _owner_errors(owners: Any) -> list[FieldError]:
         if owner.get("controller"):
             controllers.append(owner.get("name", ""))
             if len(controllers) > 1:
-                text = f'Only one reference can have Controller set to true. Found "true" in references for {controllers[0]} and {controllers[-1]}'
+                pair = f"{controllers[0]} and {controllers[-1]}"
+                text = f'Only one reference can have Controller set to true. Found "true" in references for {pair}'
                 found.append(invalid(where, list(owners), text))
     return found
 

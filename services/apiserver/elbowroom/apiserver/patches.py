@@ -30,7 +30,7 @@ class PatchError(Exception):
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """The document after all operations, or ``PatchError``: 400 for what is no patch, 413 for too many, 422 if one does not apply."""
+    """The document after all operations, or ``PatchError``: 400 for no patch, 413 for too many, 422 if one does not apply."""
     if operations is None:
         return document
     if not isinstance(operations, list):
@@ -59,10 +59,8 @@ def _check_operation(operation: Any) -> None:
     for member in ("op", "from", "path"):
         value = operation.get(member)
         if value is not None and not isinstance(value, str):
-            raise PatchError(
-                400,
-                f"error decoding patch: json: cannot unmarshal {_json_kind(value)} into Go struct field jsonPatchOp.{member} of type string",
-            )
+            what = f"{_json_kind(value)} into Go struct field jsonPatchOp.{member} of type string"
+            raise PatchError(400, f"error decoding patch: json: cannot unmarshal {what}")
 
 
 def _apply_operation(holder: dict[str, Any], operation: dict[str, Any], budget: list[int]) -> None:
@@ -79,8 +77,7 @@ def _apply_operation(holder: dict[str, Any], operation: dict[str, Any], budget: 
                 holder[""] = value
                 return
             container, key = _container(holder, path)
-            _get(container, key)
-            _set(container, key, value)
+            _set(container, key, value)  # of an object's absent member too, unlike RFC 6902
         case "move":
             container, key = _container(holder, operation.get("from"))
             moved = _get(container, key)
@@ -88,7 +85,7 @@ def _apply_operation(holder: dict[str, Any], operation: dict[str, Any], budget: 
             _add(holder, path, moved)
         case "copy":
             container, key = _container(holder, operation.get("from"))
-            copied, size = _copy(_get(container, key))
+            copied, size = _copy(container.get(key) if isinstance(container, dict) else _get(container, key))
             budget[0] -= size
             if budget[0] < 0:
                 raise _inapplicable("the accumulated size increase of copy operations exceeds the limit")
@@ -246,8 +243,11 @@ _SET_ORDER, _DELETE_PRIMITIVES = "$setElementOrder", "$deleteFromPrimitiveList"
 
 
 def strategic_patch(document: dict[str, Any], patch: dict[str, Any], field: Field) -> dict[str, Any]:
-    """The document, whose kind is ``field``, after a strategic merge patch, which is used up. ``PatchError``: 400 for a malformed directive, 422 for lists of
-    lists, 500 (upstream's choice) for all else, a list element without its merge key for one."""
+    """The document, whose kind is ``field``, after a strategic merge patch, which is used up.
+
+    ``PatchError``: 400 for a malformed directive, 422 for lists of lists, 500 (upstream's choice) for all else, a list element
+    without its merge key for one.
+    """
     return _merge_map(document, patch, field)
 
 

@@ -143,7 +143,8 @@ def _spend(budget: Document, pod: str, now: Instant) -> Verdict:
         )
         failed: Mapping[str, Any] = next((c for c in status.get("conditions", ()) if c.get("type") == "DisruptionAllowed"), {})
         if failed.get("status") == "False" and failed.get("reason") == "SyncFailed":
-            text = f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {failed.get('message', '')}"
+            why = f"it failed sync: {failed.get('message', '')}"
+            text = f"The disruption budget {name} does not allow evicting pods currently because {why}"
         return Verdict(statuses.too_many_requests(_REFUSED, [{"reason": "DisruptionBudget", "message": text}]))
     status["disruptionsAllowed"] = allowed - 1
     if allowed == 1:

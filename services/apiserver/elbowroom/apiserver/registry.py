@@ -17,6 +17,7 @@ from elbowroom.api.fielderrors import invalid
 from elbowroom.api.gates import Profile
 from elbowroom.apiserver import admission, discovery, intake, kinds, listing, metadata, podverbs, removal, schema, statuses
 from elbowroom.apiserver.admission_base import Attributes, Plugin, Refusal
+from elbowroom.apiserver.ephemeral import EphemeralContainersStrategy
 from elbowroom.apiserver.gotext import go_text
 from elbowroom.apiserver.intake import DeleteOptions, Options
 from elbowroom.apiserver.kinds import Resource
@@ -32,6 +33,7 @@ from elbowroom.wire import ApiRequest, ApiResponse
 OBJECT_BYTES_MAX = 1_572_864
 """What a stored object may have (etcd's limit)."""
 NAME_ATTEMPTS = 8
+_PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 _SCALE = schema.find("autoscaling", "v1", "Scale")
 
 
@@ -96,7 +98,7 @@ class Registry:
         self._chain: Sequence[Plugin] = admission.chain(profile)
         pods = Resource(
             PodStrategy(),
-            {"status": PodStatusStrategy(), "resize": PodResizeStrategy()},
+            {"status": PodStatusStrategy(), "resize": PodResizeStrategy(), "ephemeralcontainers": EphemeralContainersStrategy()},
             fields=kinds.POD_FIELDS,
             returns_deleted=True,
             graceful=True,
@@ -216,8 +218,7 @@ class Registry:
             meta["namespace"] = namespace
         elif not strategy.namespaced:
             meta.pop("namespace", None)
-        if intake.object_revision(document):
-            raise statuses.internal("resourceVersion should not be set on objects to be created")
+        said_revision = intake.object_revision(document)
         for name in (
             "resourceVersion",
             "selfLink",
@@ -235,6 +236,7 @@ class Registry:
         strategy.default(document)
         attributes = Attributes("CREATE", strategy.resource, "", namespace, name, document, None)
         self._admit(context, strategy, attributes)
+        told = len(context.warnings)
         strategy.prepare_create(context, document)
         if strategy.has_generation:
             meta["generation"] = 1
@@ -242,10 +244,13 @@ class Registry:
             context, document
         )
         if errors:
+            del context.warnings[told:]  # what is invalid is not warned of
             raise statuses.invalid(strategy.group, strategy.kind, name, errors)
         self._validate(context, strategy, attributes)
         if self._store.get(strategy.resource, namespace, name) is not None:
             raise statuses.already_exists(strategy.group, strategy.plural, name)
+        if said_revision:
+            raise statuses.internal("resourceVersion should not be set on objects to be created")
         if context.dry_run:
             return ApiResponse(201, msgspec.json.encode(document), tuple(context.warnings))
         self._check_size(document)
@@ -325,7 +330,9 @@ class Registry:
         strategy.prepare_update(context, new, old)
         if strategy.has_generation and strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        errors = metadata.validate_update(new["metadata"], old["metadata"]) + strategy.validate_update(context, new, old)
+        errors = metadata.validate_update(new["metadata"], old["metadata"], rule=row.name_rule) + strategy.validate_update(
+            context, new, old
+        )
         if errors:
             raise statuses.invalid(kind.group, kind.kind, record.name, errors)
         self._validate(context, kind, attributes)
@@ -348,7 +355,7 @@ class Registry:
     def _patch(self, context: Context, write: _Write, row: Resource, strategy: Strategy, request: ApiRequest) -> ApiResponse:
         kind = row.strategy
         media = intake.media_type(request)
-        if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
+        if media not in _PATCHES:
             raise statuses.unsupported_patch_type()
         options = intake.write_options(request, "PatchOptions")
         context = _for(context, options)
@@ -398,6 +405,8 @@ class Registry:
         if decoded is not None and decoded.error is not None:
             trouble = decoded.error
         elif decoded is not None and options.validation != "Ignore":
+            if media != STRATEGIC_PATCH:
+                decoded.unknown.sort()  # upstream's libraries write objects with sorted keys
             loose = intake.loose_ends(parsed, decoded)
             if loose and options.validation == "Strict":
                 trouble = f"strict decoding error: {', '.join(loose)}"
@@ -524,16 +533,15 @@ class Registry:
     # ------------------------------------------------------------ scale
 
     def _scale(self, context: Context, write: _Write, row: Resource, request: ApiRequest) -> ApiResponse:
+        media = intake.media_type(request)
+        if request.verb == "patch" and media not in _PATCHES:
+            raise statuses.unsupported_patch_type()
         record = self._stored(row, request)
-        old = podverbs.scale_of(record.document)
         if request.verb == "get":
-            return ApiResponse(200, msgspec.json.encode(old), revision=record.revision)
+            return ApiResponse(200, msgspec.json.encode(podverbs.scale_of(record.document)), revision=record.revision)
         assert _SCALE is not None
         kind = _ScaleKind()
         if request.verb == "patch":
-            media = intake.media_type(request)
-            if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
-                raise statuses.unsupported_patch_type()
             options = intake.write_options(request, "PatchOptions")
             scale = self._patched(context, _SCALE, kind, media, request, podverbs.scale_of(record.document), options)
         else:

@@ -1,8 +1,8 @@
 """What a deletion does to an object: nothing yet, a mark, or its end.
 
-Pods end in two steps: the API server marks them with a time, whoever runs them stops them and deletes them for good. Pods that nobody
-runs (unscheduled or ended ones) and a grace of 0 end at once. A later deletion may shorten the time, never lengthen it. Finalizers
-keep any object, marked, until their owners have taken them away.
+Pods end in two steps: the API server marks them with a time, whoever runs them stops them and deletes them for good. Pods that
+nobody runs (unscheduled or ended ones) and a grace of 0 end at once. A later deletion may shorten the time, never lengthen it.
+Finalizers keep any object, marked, until their owners have taken them away.
 """
 
 from collections.abc import Mapping
