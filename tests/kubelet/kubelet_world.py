@@ -1,4 +1,4 @@
-"""A small world around one kubelet: an API server of dicts, the real runtime machine, virtual time, and death between any two effects."""
+"""A small world around one kubelet: an API server of dicts, the real runtime, virtual time, and death between any two effects."""
 
 import copy
 import heapq
@@ -346,8 +346,9 @@ class World:
         self._begin(RUNTIME, build_runtime(config, random.Random(1)))
 
     def start_kubelet(self) -> None:
-        config = {"node": NODE, "name": KUBELET, "epoch": next(self._epochs), "profile": self.profile.as_config()}
-        self._begin(KUBELET, build_kubelet(config, random.Random(2)))
+        epoch = next(self._epochs)
+        config = {"node": NODE, "name": KUBELET, "epoch": epoch, "profile": self.profile.as_config()}
+        self._begin(KUBELET, build_kubelet(config, random.Random(epoch)))
 
     def _begin(self, name: str, machine: Machine) -> None:
         self._lives[name] += 1
@@ -364,6 +365,12 @@ class World:
     def restart_kubelet(self) -> None:
         self.kill_kubelet()
         self.start_kubelet()
+
+    def restart_runtime(self) -> None:
+        """It dies with what is on its way to it, and comes back with its disk; the kubelet's connection is replaced."""
+        self._timers = {k: v for k, v in self._timers.items() if k[0] != RUNTIME}
+        self.start_runtime()
+        self.reconnect(RUNTIME)
 
     @property
     def kubelet_lives(self) -> bool:

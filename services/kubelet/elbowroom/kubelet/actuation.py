@@ -79,6 +79,21 @@ def amounts(resources: ResourceRequirements | None, level: ResourceRequirements 
     return Amounts(requests.get("cpu", 0), limits.get("cpu", 0), requests.get("memory", 0), limits.get("memory", 0))
 
 
+def told(state: ContainerState, known: Amounts) -> Amounts | None:
+    """What the runtime was last told of a container, where that is not what we ``know`` to have told it; None where it is.
+
+    A kubelet that died between a call and recording its success, or whose call outlived it, finds out here. The memory request
+    is told to nobody.
+    """
+    resources, expected = state.resources, known.linux()
+    same_limits = (max(0, resources.cpu_quota), max(0, resources.memory_limit_bytes)) == (expected.cpu_quota, known.memory_limit)
+    if same_limits and resources.cpu_shares in (0, expected.cpu_shares):
+        return None
+    request = known.cpu_request if resources.cpu_shares in (0, expected.cpu_shares) else request_of(resources.cpu_shares)
+    limit = known.cpu_limit if max(0, resources.cpu_quota) == expected.cpu_quota else limit_of(resources) or 0
+    return Amounts(request, limit, known.memory_request, max(0, resources.memory_limit_bytes))
+
+
 def changed_resources(wanted: Amounts, current: Amounts) -> tuple[str, ...]:
     """Of which resources the request or the limit differs; memory first."""
     memory = (wanted.memory_request, wanted.memory_limit) != (current.memory_request, current.memory_limit)

@@ -112,6 +112,9 @@ def next_action(s: Situation) -> Action:
     first = _initialise(s, states, waits)
     if first is not None:
         return first
+    begun = next((c for c in s.pod.spec.containers if c.name in states and states[c.name].state == "created"), None)
+    if begun is not None:  # its limits are those that it was created with
+        return StartContainer(begun, states[begun.name].attempt, created=True)
     if s.resize:
         return Resize()
     if initialised(s.pod, states):

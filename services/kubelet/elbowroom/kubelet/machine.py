@@ -86,7 +86,8 @@ class Kubelet:
         self.metrics = Metrics(resize_status=profile.publishes_resize_status)
         self._rng = rng
         self._runtime = f"runtime/{name}"
-        ids: Iterator[int] = itertools.count(1)
+        # An answer to an earlier life's call may still come: no two lives number their calls alike.
+        ids: Iterator[int] = itertools.count((rng.getrandbits(40) << 20) + 1)
         self._calls = Calls(epoch=epoch, ids=ids)
         of_node = {"fieldSelector": f"spec.nodeName={name}"}
         self._pods = Reflector("pods", PodDocument, query=of_node, epoch=epoch, ids=ids)
@@ -371,12 +372,15 @@ class Kubelet:
         documents = sorted(self._pods.store.values(), key=lambda d: (d.metadata.creation_timestamp or "", d.metadata.name))
         for document in documents:
             self._take(now, document)
+        self._forget_the_gone()
         listed, self._listed = self._listed, {}
         self._adopt(now, listed)
         for worker in list(self.workers.values()):
             self._readmit(now, worker)
         self.emit(*self.allocated.save(), Step("R3 re-admitted"))
         for worker in self.workers.values():
+            if worker.active:
+                self._resizes.note_allocation(worker, "admitted")
             self._back_fill(now, worker)
             if worker.active and not self._resizes.is_allocated(worker):
                 self._resizes.push(worker)
@@ -387,6 +391,14 @@ class Kubelet:
             self._resizes.attempt_all(now, PODS_ADDED)
         for worker in list(self.workers.values()):
             self._go_on(now, worker)
+
+    def _forget_the_gone(self) -> None:
+        """Pods of an earlier life that the API server has no more hold nothing (RC-90)."""
+        for uid in [uid for uid in self.allocated.entries if uid not in self.workers]:
+            self.emit(Note("pod.end", {"pod": "", "uid": uid, "node": self.node_name, "phase": "Unknown"}))
+            self.allocated.forget(uid)
+        for uid in [uid for uid in self.actuated.entries if uid not in self.workers]:
+            self.actuated.forget(uid)
 
     def _adopt(self, now: Instant, listed: Mapping[str, SandboxState]) -> None:
         """Give each pod the sandbox that the runtime has of it; what is nobody's goes."""
@@ -506,8 +518,7 @@ class Kubelet:
             self.allocated.put(worker.uid, desired(worker.pod, self.config))
         if not boot:
             self.emit(*self.allocated.save())
-        self._resizes.note_allocation(worker, "admitted")
-        if not boot:
+            self._resizes.note_allocation(worker, "admitted")
             worker.sync(now)
             self._index(worker)
 

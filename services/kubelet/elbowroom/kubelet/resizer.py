@@ -1,6 +1,6 @@
 """One pod's resize step: walks through a plan, one runtime call at a time (RC-105 to RC-113).
 
-A plan that was made for an allocation is thrown away when a newer one has come; a failure throws it away too and sets when to try
+A plan that was made for an allocation is thrown away when a newer one has come. A failure throws it away too and sets when to try
 again.
 """
 

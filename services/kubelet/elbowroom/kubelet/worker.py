@@ -130,6 +130,8 @@ class PodWorker:
         self._chain = False
         self._stopping: dict[str, Instant] = {}
         self._killed: set[str] = set()
+        self._updates: dict[str, int] = {}
+        """Updates of containers that were answered and whose events are to come."""
         self._backoff: dict[str, CrashBackoff] = {}
         self._sandbox_attempt = 0
         self._resizer = Resizer(kubelet, self)
@@ -243,8 +245,22 @@ class PodWorker:
             self.shown_sandbox, self.shown_actuated = sandbox, self.actuated
         if sandbox is not None:
             self._sandbox_attempt = _attempt_of(sandbox.sandbox)
+            self._correct(sandbox)
             alive = {c.container for c in sandbox.containers if c.state != "exited"}
             self._stopping = {container: at for container, at in self._stopping.items() if container in alive}
+
+    def _correct(self, sandbox: SandboxState) -> None:
+        """Actuated is what the runtime was last told, even where an answer was lost."""
+        if self._call is not None or self.layer is None:
+            return
+        layer, level = self.actuated, self.allocated_pod.spec.resources
+        for state in latest(sandbox).values():
+            recorded = layer.of(state.name)
+            if state.state != "running" or recorded is None:
+                continue
+            found = actuation.told(state, actuation.amounts(recorded, layer.level or level))
+            if found is not None:
+                self.record(state.name, found.record(), "found")
 
     def granted(self, now: Instant) -> None:
         """It was allocated something else."""
@@ -272,11 +288,15 @@ class PodWorker:
         if kind == "exited":
             if state is None or state.state != "exited":
                 self.look(now)
+        elif kind == "updated" and self._updates.get(container):
+            self._updates[container] -= 1
         elif self._call is not None:
             if self._call.container == container and self._call.method in LONG_CALLS and kind != "created":
                 self._suspect_at = Instant(now + seconds(SUSPECT_SECONDS))
                 self._kubelet.wake(self, self._suspect_at)
-        elif kind != "updated" and (state is None or (kind == "started" and state.state == "created")):
+        elif kind == "updated":
+            self.look(now)  # an earlier life's, or one whose answer was lost
+        elif state is None or (kind == "started" and state.state == "created"):
             self.look(now)
 
     def reconnected(self, now: Instant) -> None:
@@ -292,6 +312,8 @@ class PodWorker:
         assert call is not None, "an answer belongs to the call in flight"
         if end.code is Code.OK:
             call.done(now, end.body)
+            if call.method == "UpdateContainerResources":
+                self._updates[call.container] = self._updates.get(call.container, 0) + 1
         else:
             if not end.code.definite:
                 self._stale = True
