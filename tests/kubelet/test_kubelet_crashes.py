@@ -242,6 +242,31 @@ def test_a_corrupt_checkpoint_keeps_the_kubelet_from_starting(key: str) -> None:
     assert f'checkpoint file "{key}" before restarting Kubelet' in str(failure.value)
 
 
+def test_a_running_pod_is_rejected_after_a_restart_only_if_the_node_shrank_and_its_containers_end() -> None:
+    world = World()
+    setup_two(world)
+    world.kill_kubelet()
+    world.api.change("nodes", NODE, lambda n: n["status"]["allocatable"].update(cpu="2"))
+    world.start_kubelet()
+    world.until(lambda: world.status("b")["phase"] == "Failed")
+    assert world.status("b")["reason"] == "OutOfcpu" and world.status("a")["phase"] == "Running"
+    world.run(5)
+    assert {entry["pod"] for entry in msgspec.json.decode(world.proxy("cgroups")["body"])} == {"a"}
+    assert world.noted("pod.end")[-1]["phase"] == "Failed"
+
+
+def test_what_ran_before_is_not_pushed_out_by_a_pod_that_came_while_the_kubelet_was_away() -> None:
+    world = World()
+    setup_two(world)
+    world.kill_kubelet()
+    older = a_pod("0-older", a_container(cpu="3"))
+    older["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z"
+    world.api.create("pods", older)
+    world.start_kubelet()
+    world.until(lambda: world.status("0-older")["phase"] == "Failed")
+    assert world.status("a")["phase"] == world.status("b")["phase"] == "Running"
+
+
 def test_a_finished_pod_holds_nothing_after_a_restart() -> None:
     world = World()
     world.api.create("pods", a_pod("done", a_container(cpu="3"), restartPolicy="Never", workload={"c": {"exitAfterSeconds": 1}}))

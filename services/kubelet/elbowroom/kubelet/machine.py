@@ -357,7 +357,7 @@ class Kubelet:
         self._work.add_at(f"status/{uid}", at)
 
     def _pod_ended(self, worker: PodWorker, phase: str) -> None:
-        if worker.admitted and not worker.counts_for_nothing:
+        if worker.layer is not None and not worker.counts_for_nothing:
             worker.counts_for_nothing = True
             self.emit(Note("pod.end", {"pod": worker.key, "uid": worker.uid, "node": self.node_name, "phase": phase}))
 
@@ -369,7 +369,11 @@ class Kubelet:
         self.emit(Step("R2 list done"))
         self._booted = True
         self._resizes.retry_at = Instant(now + self.config.retry_first_ns)
-        documents = sorted(self._pods.store.values(), key=lambda d: (d.metadata.creation_timestamp or "", d.metadata.name))
+        # By creation; but what ran here before is not pushed out by a pod that came while the kubelet was away.
+        documents = sorted(
+            self._pods.store.values(),
+            key=lambda d: (d.metadata.uid not in self.allocated.entries, d.metadata.creation_timestamp or "", d.metadata.name),
+        )
         for document in documents:
             self._take(now, document)
         self._forget_the_gone()
@@ -443,7 +447,7 @@ class Kubelet:
     def _go_on(self, now: Instant, worker: PodWorker) -> None:
         worker.update(now, worker.pod)
         self._watch_deadline(now, worker)
-        if worker.refused is not None or worker.over:
+        if worker.over:
             self.publish(now, worker)
         else:
             worker.sync(now)
@@ -495,8 +499,9 @@ class Kubelet:
     def _admit(self, now: Instant, worker: PodWorker, *, boot: bool = False) -> None:
         """May the pod be here? Then it gets what it asks for, or keeps what it had."""
         pod = worker.allocated_pod
-        others = self._resizes.crowd().without(worker.uid)
-        ran = boot and self.config.on("NotEvictPodOnKubeletRestart") and worker.layer is not None and worker.sandbox is not None
+        known = boot and worker.layer is not None
+        others = self._resizes.crowd(allocated_only=known).without(worker.uid)
+        ran = known and self.config.on("NotEvictPodOnKubeletRestart") and worker.sandbox is not None
         refused = admission.refusal(pod, spec_requests(pod), others, self.node, restarted=ran)
         if refused is not None and refused.lacks and admission.is_critical(pod):
             chosen = admission.victims(pod, others, refused.lacks)
@@ -507,11 +512,7 @@ class Kubelet:
             refused = admission.unexpected(chosen)
         self._waiting_room.pop(worker.uid, None)
         if refused is not None:
-            worker.refused, worker.over = (refused.reason, refused.message), True
-            self.event(now, pod, "Warning", refused.reason, refused.message)
-            facts = {"pod": worker.key, "uid": worker.uid, "reason": refused.reason, "message": refused.message}
-            self.emit(Note("kl.reject", facts))
-            self.publish(now, worker)
+            self._reject(now, worker, refused)
             return
         worker.admitted = True
         if worker.layer is None:
@@ -521,6 +522,20 @@ class Kubelet:
             self._resizes.note_allocation(worker, "admitted")
             worker.sync(now)
             self._index(worker)
+
+    def _reject(self, now: Instant, worker: PodWorker, refused: admission.Refusal) -> None:
+        """It fails; what runs of it from an earlier life is ended."""
+        worker.refused = (refused.reason, refused.message)
+        worker.over = worker.sandbox is None
+        self.event(now, worker.pod, "Warning", refused.reason, refused.message)
+        facts = {"pod": worker.key, "uid": worker.uid, "reason": refused.reason, "message": refused.message}
+        self.emit(Note("kl.reject", facts))
+        if worker.layer is not None:
+            self._pod_ended(worker, "Failed")
+            self.allocated.forget(worker.uid)
+        if not worker.over:
+            worker.end(float(worker.pod.spec.termination_grace_period_seconds))
+        self.publish(now, worker)
 
     def _update(self, now: Instant, worker: PodWorker, document: PodDocument) -> None:
         old = worker.pod
@@ -541,7 +556,7 @@ class Kubelet:
                 self._resizes.attempt_all(now, POD_RESIZED)
         if old.spec.active_deadline_seconds != new.spec.active_deadline_seconds or old.status.start_time != new.status.start_time:
             self._watch_deadline(now, worker)
-        if worker.refused is not None or worker.over:
+        if worker.over:
             self.publish(now, worker)
         elif old.spec is not new.spec or old.metadata.annotations != new.metadata.annotations or worker.ending:
             worker.sync(now)

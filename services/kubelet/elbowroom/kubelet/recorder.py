@@ -34,13 +34,16 @@ class Recorder:
     rng: random.Random
     host: str
     _known: dict[str, _Known] = field(default_factory=dict)
+    _named: int = 0
+    """The time in the last event's name."""
 
     def record(self, now: Instant, regarding: Mapping[str, str], kind: str, reason: str, message: str) -> list[Effect]:
         """Post the event, or count one more of it."""
         key = "|".join((regarding.get("uid", ""), regarding.get("fieldPath", ""), kind, reason, message))
         known = self._known.pop(key, None)
         if known is None:
-            made = core_event(now, self.rng, regarding, kind, reason, message, "kubelet", self.host)
+            self._named = max(now, self._named + 1)  # events of one step are told in their order
+            made = core_event(self._named, self.rng, regarding, kind, reason, message, "kubelet", self.host)
             known = _Known(made, last=now)
         else:
             known.count += 1

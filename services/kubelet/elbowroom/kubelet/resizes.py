@@ -66,10 +66,12 @@ class Resizes:
 
     # ------------------------------------------------------------ what pods there are
 
-    def crowd(self) -> Crowd:
-        """The active pods of the node, and what they count for."""
-        found = (Neighbour(w.allocated_pod, w.counts) for w in self._kubelet.workers.values() if w.active)
-        return Crowd.of(found)
+    def crowd(self, *, allocated_only: bool = False) -> Crowd:
+        """The active pods of the node, and what they count for; ``allocated_only``: whatever their status shows (RC-91)."""
+        active = [worker for worker in self._kubelet.workers.values() if worker.active]
+        if allocated_only:
+            return Crowd.of(Neighbour(w.allocated_pod, spec_requests(w.allocated_pod)) for w in active)
+        return Crowd.of(Neighbour(w.allocated_pod, w.counts) for w in active)
 
     def wanted(self, worker: PodWorker) -> PodResources:
         """What its spec asks for."""

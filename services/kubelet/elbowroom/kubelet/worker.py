@@ -328,7 +328,7 @@ class PodWorker:
         if self._call is not None:
             self._again = True
             return
-        if not (self.admitted or self.gone):
+        if not (self.admitted or self.gone or self.refused):
             return
         if now < self._rest_until:
             self._kubelet.wake(self, self._rest_until)
