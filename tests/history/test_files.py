@@ -1,6 +1,8 @@
 """Histories are read back from what processes left behind, half-written last lines included."""
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,20 @@ def test_a_line_cut_off_by_a_kill_is_counted_as_damage(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"kind":"end","mono_ns":1}\n{"kind":"st')
     history = load(tmp_path)
     assert (len(history.records), history.damaged) == (1, 1)
+
+
+def test_of_a_run_that_goes_on_what_happened_until_now_is_read(tmp_path: Path) -> None:
+    now = time.monotonic_ns()
+    lines = [json.dumps({"kind": "step", "proc": "a", "inc": 1, "mono_ns": at}) for at in (now, now + int(3600e9))]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    assert [r["mono_ns"] for r in load(tmp_path).records] == [now]
+
+
+def test_an_old_run_is_read_whole_whatever_the_machine_s_clock_says_since(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps({"kind": "step", "proc": "a", "inc": 1, "mono_ns": time.monotonic_ns() + int(3600e9)}) + "\n")
+    os.utime(file, (1, 1))
+    assert len(load(tmp_path).records) == 1
 
 
 def test_no_history_is_an_error_of_its_own(tmp_path: Path) -> None:
