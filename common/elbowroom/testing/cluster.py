@@ -1,0 +1,218 @@
+"""A cluster of real processes, used as people use it: by the command line, by kubectl and over HTTPS.
+
+``running`` brings one up under a home of its own and takes it down again. Nothing here waits for a time: ``until`` looks again and
+again for a fact, and says what it saw last if that does not come.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from elbowroom.api.objects import Pod
+from elbowroom.client import Answer, HttpClient
+from elbowroom.host.clock import Clock
+from elbowroom.host.history import History
+from elbowroom.machine import Effect, Note
+from elbowroom.machine.records import Author
+from elbowroom.rpc import Finished
+from elbowroom.rpc.operations import ended, invoked
+from elbowroom.wire import ApiRequest, ApiResponse, Code, encode_value
+
+PATIENCE_SECONDS = 20.0
+LOOK_AGAIN_SECONDS = 0.02
+BIN = Path(sys.executable).parent
+
+Found = TypeVar("Found")
+Document = dict[str, Any]
+Ran = subprocess.CompletedProcess[str]
+
+
+def until(what: str, look: Callable[[], Found | None], within: float = PATIENCE_SECONDS) -> Found:
+    """The first answer of ``look`` that is true; AssertionError with ``what`` and the last answer after ``within`` seconds.
+
+    A connection that is refused or cut meanwhile is not yet an answer.
+    """
+    deadline = time.monotonic() + within
+    last: object = None
+    while True:
+        try:
+            found = look()
+            if found:
+                return found
+            last = found
+        except OSError as why:
+            last = why
+        assert time.monotonic() < deadline, f"not within {within:.0f} s: {what}; last seen: {last!r}"
+        time.sleep(LOOK_AGAIN_SECONDS)
+
+
+class Cluster:
+    """A cluster under ``folder`` (HOME and ELBOWROOM_HOME of all that is run), named ``name``. It need not be up."""
+
+    def __init__(self, folder: Path, name: str = "default") -> None:
+        self.folder, self.name = folder, name
+        self.home = folder / "clusters" / name
+        self.kubeconfig = self.home / "kubeconfig"
+        self.environment = {
+            **os.environ,
+            "HOME": str(folder),
+            "ELBOWROOM_HOME": str(folder / "clusters"),
+            "ELBOWROOM_NAME": name,
+            "KUBECONFIG": str(self.kubeconfig),
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        }
+        self.kubectl_binary = os.environ.get("KUBECTL", str(BIN / "kubectl"))
+        """Which kubectl: that of the environment variable KUBECTL, or the one installed beside this Python."""
+        self._http: HttpClient | None = None
+
+    # ------------------------------------------------------------ commands
+
+    def run(self, *command: str, stdin: str = "", within: float = 60.0, environment: Mapping[str, str] | None = None) -> Ran:
+        """Run a command to its end, whatever that is."""
+        where = {**self.environment, **(environment or {})}
+        return subprocess.run(command, input=stdin, env=where, capture_output=True, text=True, timeout=within, check=False)
+
+    def try_elbowroom(self, *arguments: str) -> Ran:
+        return self.run(str(BIN / "elbowroom"), *arguments)
+
+    def elbowroom(self, *arguments: str) -> str:
+        """What an elbowroom command printed, which must have exited with 0."""
+        return _succeeded(self.try_elbowroom(*arguments))
+
+    def try_kubectl(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> Ran:
+        return self.run(self.kubectl_binary, *arguments, stdin=stdin, environment=environment)
+
+    def kubectl(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
+        """What a kubectl command printed, which must have exited with 0."""
+        return _succeeded(self.try_kubectl(*arguments, stdin=stdin, environment=environment))
+
+    # ------------------------------------------------------------ components
+
+    def status(self) -> Document:
+        """What ``elbowroom status -o json`` prints."""
+        answer: Document = json.loads(self.elbowroom("status", "-o", "json"))
+        return answer
+
+    def components(self) -> dict[str, Document]:
+        return {component["name"]: component for component in self.status()["components"]}
+
+    def restarts(self, component: str) -> int:
+        return int(self.components()[component]["restarts"])
+
+    def await_running(self, component: str) -> None:
+        until(f"{component} runs", lambda: self.components()[component]["state"] == "running")
+
+    # ------------------------------------------------------------ the API
+
+    def client(self) -> HttpClient:
+        """A connection of its own; the caller closes it."""
+        return HttpClient(self.kubeconfig)
+
+    @property
+    def http(self) -> HttpClient:
+        """The connection of the test's own thread."""
+        if self._http is None:
+            self._http = self.client()
+        return self._http
+
+    def close(self) -> None:
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def ask(self, method: str, path: str, body: Any = None, *, kind: str = "application/json") -> Document:
+        """A request until it certainly happened: what was lost is asked again, a doubled create or delete counts as done."""
+
+        def answered() -> Answer | None:
+            answer = self.http.request(method, path, body, content_type=kind)
+            return None if answer.status in (429, 500, 503, 504) else answer
+
+        answer = until(f"{method} {path} is answered", answered)
+        if (method, answer.status) in (("POST", 409), ("DELETE", 404)):
+            return {}
+        assert answer.status < 300, f"{method} {path}: {answer.status} {answer.document}"
+        return dict(answer.document)
+
+    def pods(self, selector: str = "") -> dict[str, Pod]:
+        """The pods of the namespace ``default`` by name, as they are now."""
+        query = f"?{urlencode({'labelSelector': selector})}" if selector else ""
+        found = self.ask("GET", f"/api/v1/namespaces/default/pods{query}")["items"]
+        return {pod.metadata.name: pod for pod in msgspec.convert(found, list[Pod])}
+
+    def witness(self, name: str) -> "Witness":
+        """A client whose requests are part of the cluster's history."""
+        return Witness(self, name)
+
+
+class Witness:
+    """A client that records each of its requests as invoked and ok, failed or unknown, beside the histories of the cluster's own
+    processes. Used by one thread at a time."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        history = Path(cluster.status()["history"])
+        self._http = cluster.client()
+        self._ids = itertools.count(1)
+        self._history = History(str(history), Author(history.name, 0, f"client/{name}", time.time_ns()), Clock())
+
+    def send(self, request: ApiRequest) -> ApiResponse:
+        """One request and its answer; status 0 if none came."""
+        op = str(next(self._ids))
+        self._note(invoked(op, request))
+        try:
+            answer = self._http.request(_METHODS[request.verb], path_of(request), request.body, content_type=request.content_type)
+            meta = answer.document.get("metadata") or {}
+            made = ApiResponse(answer.status, answer.body, revision=int(meta.get("resourceVersion") or 0))
+            finished = Finished(None, Code.OK, encode_value(made), "")
+        except OSError as why:
+            finished = Finished(None, Code.UNAVAILABLE, b"", str(why))
+        self._note(ended(op, request, finished))
+        return finished.api()
+
+    def close(self) -> None:
+        self._note(Note("end", {}))
+        self._history.close()
+        self._http.close()
+
+    def _note(self, note: Effect) -> None:
+        assert isinstance(note, Note)
+        self._history.note(note.name, note.fields)
+        self._history.flush()
+
+
+_METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+
+
+def path_of(request: ApiRequest) -> str:
+    """The URL path and query of a request to a named object or a collection."""
+    parts = ["apis", request.group, request.version] if request.group else ["api", request.version]
+    parts += ["namespaces", request.namespace] if request.namespace else []
+    parts += [part for part in (request.resource, request.name, request.subresource) if part]
+    return f"/{'/'.join(parts)}" + (f"?{urlencode(request.query)}" if request.query else "")
+
+
+@contextmanager
+def running(folder: Path, *options: str, name: str = "default") -> Iterator[Cluster]:
+    """``elbowroom up --detach`` with these options; the cluster is down again afterwards, whatever happened."""
+    cluster = Cluster(folder, name)
+    try:
+        cluster.elbowroom("up", "--detach", *options)
+        yield cluster
+    finally:
+        cluster.close()
+        with suppress(subprocess.TimeoutExpired):
+            cluster.try_elbowroom("down")
+
+
+def _succeeded(ran: Ran) -> str:
+    assert ran.returncode == 0, f"{' '.join(ran.args)}: exit {ran.returncode}\n{ran.stdout}{ran.stderr}"
+    return ran.stdout
