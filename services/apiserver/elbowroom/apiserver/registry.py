@@ -388,7 +388,6 @@ class Registry:
                     raise statuses.bad_request(
                         f"json: cannot unmarshal {_json_kind(patch)} into Go value of type map[string]interface {{}}"
                     )
-                quoted = go_text(patch)
                 patched: Any = strategic_patch(document, patch, field)
             else:
                 patched = json_patch(document, patch) if media == JSON_PATCH else merge_patch(document, patch)
@@ -413,7 +412,12 @@ class Registry:
             else:
                 context.warnings.extend(loose)
         if trouble:
-            shown = quoted if media == STRATEGIC_PATCH else msgspec.json.encode(patched).decode()
+            strategic = media == STRATEGIC_PATCH
+            shown = (
+                go_text(schema.parse_json(request.body).value)
+                if strategic
+                else msgspec.json.encode(patched, enc_hook=float).decode()
+            )
             raise statuses.invalid("", "", "", [invalid("patch", shown, trouble)])
         assert decoded is not None
         new = _ordered(kind, decoded.document)

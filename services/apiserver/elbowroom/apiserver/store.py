@@ -25,7 +25,7 @@ FLOOR_KEY = "floor"
 LOG_PREFIX = "log/"
 
 _encode_row = msgspec.msgpack.Encoder().encode
-_encode_json = msgspec.json.Encoder().encode
+_encode_json = msgspec.json.Encoder(enc_hook=float).encode  # numbers that remember how they were written
 _decode_json: Callable[[bytes], Document] = msgspec.json.Decoder(dict[str, Any]).decode
 
 

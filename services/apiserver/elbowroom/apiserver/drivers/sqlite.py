@@ -74,6 +74,8 @@ class SqliteDisk:
                     step(label)
             db.execute("COMMIT")
         except sqlite3.Error as why:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
             raise OSError(f"cannot write {self._path}: {why}") from why
 
     def idle(self) -> None:

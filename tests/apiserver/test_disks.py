@@ -1,0 +1,83 @@
+"""The API server's disks: what they keep, and what they refuse to touch."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from elbowroom.apiserver.drivers.memory import MemoryDisk
+from elbowroom.apiserver.drivers.sqlite import SqliteDisk
+from elbowroom.apiserver.store import StoreError
+from elbowroom.machine import Persist
+
+ROW = "log/00000000000000000007"
+
+
+def test_what_was_committed_is_there_after_it_was_opened_again(tmp_path: Path) -> None:
+    disk = SqliteDisk(tmp_path / "store.db")
+    steps: list[str] = []
+    disk.commit([Persist(ROW, b"row", ("A6",)), Persist("floor", b"3"), Persist("gone", b"x")], steps.append)
+    disk.commit([Persist("gone", None), Persist("log/00000000000000000001", b"one")], steps.append)
+    disk.commit([Persist("log/00000000000000000001", None)], steps.append)
+    disk.close()
+    again = SqliteDisk(tmp_path / "store.db")
+    assert again.load() == {ROW: b"row", "floor": b"3"}
+    assert steps == ["A6"]
+    again.close()
+
+
+def test_writes_are_durable_before_the_file_is_closed(tmp_path: Path) -> None:
+    writer = SqliteDisk(tmp_path / "store.db")
+    writer.commit([Persist(ROW, b"row")], lambda _: None)
+    reader = SqliteDisk(tmp_path / "store.db")
+    assert reader.load() == {ROW: b"row"}
+    assert writer._db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert writer._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    reader.close()
+    writer.close()
+
+
+def test_a_group_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    disk = SqliteDisk(tmp_path / "store.db")
+    with pytest.raises(OSError, match="cannot write"):
+        disk.commit([Persist(ROW, b"row"), Persist("bad", object())], lambda _: None)  # type: ignore[arg-type]
+    disk.close()
+    again = SqliteDisk(tmp_path / "store.db")
+    assert again.load() == {}
+    again.close()
+
+
+def test_idling_folds_the_log_into_the_file(tmp_path: Path) -> None:
+    disk = SqliteDisk(tmp_path / "store.db")
+    disk.commit([Persist(ROW, b"x" * 100_000)], lambda _: None)
+    assert (tmp_path / "store.db-wal").stat().st_size > 100_000
+    disk.idle()
+    assert (tmp_path / "store.db-wal").stat().st_size == 0
+    disk.close()
+
+
+def test_a_file_of_another_version_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE other_things (a)")
+        db.execute("PRAGMA user_version=99")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="schema version 99"):
+        SqliteDisk(path)
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["store.db"]
+
+
+def test_a_file_that_is_no_database_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    path.write_bytes(b"not a database, by no means" * 100)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="restore it from a copy"):
+        SqliteDisk(path)
+    assert path.read_bytes() == before
+
+
+def test_the_memory_disk_keeps_nothing_but_tells_the_steps() -> None:
+    disk, steps = MemoryDisk(), list[str]()
+    disk.commit([Persist("k", b"v", ("K4",))], steps.append)
+    assert (disk.load(), steps) == ({}, ["K4"])
