@@ -29,11 +29,11 @@ import uvicorn
 import yaml
 from uvicorn.server import ServerState
 
-from elbowroom.apiserver import discovery, negotiation, openapi, statuses, tables
+from elbowroom.apiserver import discovery, negotiation, openapi, schema, statuses, tables
 from elbowroom.apiserver.drivers.certificates import make_credentials
 from elbowroom.apiserver.drivers.protocol import PatientProtocol
 from elbowroom.apiserver.identity import ANONYMOUS, MASTERS, Authenticator, Identity, check_path
-from elbowroom.apiserver.negotiation import JSON, PLAIN, YAML, Form
+from elbowroom.apiserver.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
 from elbowroom.apiserver.routing import Document, Target, route
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.machine import Input, Instant, Received, Send, Work
@@ -54,6 +54,7 @@ from elbowroom.wire import (
 )
 
 PREFIX = "http/"
+TEXT = "text/plain; charset=utf-8"
 BODY_BYTES_MAX = 3 * 1024 * 1024
 BODY_SECONDS = 30.0
 DISCARD_BYTES_MAX = 16 * 1024 * 1024
@@ -276,6 +277,8 @@ class Facade:
                 raise negotiation.refusal(request.accept, watchable=target.is_collection and target.verb in ("list", "watch"))
             form = PLAIN
         body = await self._body(request) if request.method != "GET" else b""
+        if content_type == PROTOBUF and target.verb != "patch" and body:
+            content_type, body = JSON, _from_protobuf(body)
         query = {**target.query, "path": target.rest} if target.rest else target.query
         asked = ApiRequest(
             verb=target.verb,
@@ -472,37 +475,40 @@ class Facade:
 
     async def _document(self, request: _Request, who: Identity, asked: Document) -> None:
         check_path(who, request.method.lower(), asked.path)
-        is_known = asked.path in ("/", "/metrics", "/version") or asked.path.split("/")[1] in (
-            *("api", "apis", "openapi", "healthz", "livez", "readyz", "elbowroom"),
-        )
-        if not is_known:
-            raise statuses.no_such_resource()
-        if request.method != "GET":
-            raise statuses.method_not_allowed()
-        parts = asked.path.strip("/").split("/")
-        if parts[0] in ("healthz", "livez", "readyz"):
-            await self._health(request, asked, parts)
-        elif asked.path == "/metrics":
-            await self._metrics(request, who, "")
-        elif parts[0] == "elbowroom":
-            if len(parts) != 3 or parts[2] != "metrics":
-                raise statuses.no_such_resource()
-            await self._metrics(request, who, parts[1])
-        else:
-            body, content_type = self._described(request, parts if parts != [""] else [])
-            if content_type == JSON and _is_pretty(asked.query, request.user_agent):
-                body = msgspec.json.format(body, indent=2)
-            await self._respond(request, 200, body, content_type)
+        match asked.path.strip("/").split("/"):
+            case [("healthz" | "livez" | "readyz"), *_] as parts:
+                await self._health(request, asked, parts)
+            case ["metrics"]:
+                _check_is_get(request)
+                await self._metrics(request, who, "")
+            case ["elbowroom", component, "metrics"]:
+                _check_is_get(request)
+                await self._metrics(request, who, component)
+            case ["openapi", "v2"]:
+                _check_is_get(request)
+                is_protobuf = "proto-openapi" in request.accept
+                body = openapi.V2_PROTOBUF if is_protobuf else _encode(openapi.V2)
+                await self._respond(request, 200, body, openapi.V2_PROTOBUF_TYPE if is_protobuf else JSON)
+            case parts:
+                found = self._described(request, parts if parts != [""] else [])
+                if found is None:
+                    await self._respond(request, 404, b"404 page not found\n", TEXT)
+                    return
+                _check_is_get(request)
+                body, content_type = found
+                if content_type == JSON and _is_pretty(asked.query, request.user_agent):
+                    body = msgspec.json.format(body, indent=2)
+                await self._respond(request, 200, body, content_type)
 
-    def _described(self, request: _Request, parts: list[str]) -> tuple[bytes, str]:
-        """A discovery or OpenAPI document as bytes, made once."""
+    def _described(self, request: _Request, parts: list[str]) -> tuple[bytes, str] | None:
+        """A discovery or OpenAPI document as bytes, made once; None if there is none at that path."""
         is_aggregated = parts in (["api"], ["apis"]) and negotiation.wants(request.accept, discovery.AGGREGATED)
         key = ("/".join(parts), is_aggregated)
         found = self._documents.get(key)
         if found is None:
             document = self._describe(parts, is_aggregated)
             if document is None:
-                raise statuses.no_such_resource()
+                return None
             found = (_encode(document) + b"\n", discovery.AGGREGATED if is_aggregated else JSON)
             self._documents[key] = found
         return found
@@ -540,7 +546,7 @@ class Facade:
 
     async def _health(self, request: _Request, asked: Document, parts: list[str]) -> None:
         if len(parts) > 1 and parts[1:] not in (["ping"], ["registry"]):
-            await self._respond(request, 404, b"404 page not found\n", "text/plain; charset=utf-8")
+            await self._respond(request, 404, b"404 page not found\n", TEXT)
             return
         checks = ["ping"] if parts[0] == "livez" else ["ping", "registry"]
         if len(parts) > 1:
@@ -554,11 +560,11 @@ class Facade:
             except ApiError:
                 failed.append("registry")
         if not failed and "verbose" not in asked.query:
-            await self._respond(request, 200, b"ok", "text/plain; charset=utf-8")
+            await self._respond(request, 200, b"ok", TEXT)
             return
         lines = [f"[-]{name} failed: reason withheld" if name in failed else f"[+]{name} ok" for name in checks]
         lines.append(f"{parts[0]} check {'failed' if failed else 'passed'}")
-        await self._respond(request, 500 if failed else 200, "\n".join(lines).encode() + b"\n", "text/plain; charset=utf-8")
+        await self._respond(request, 500 if failed else 200, "\n".join(lines).encode() + b"\n", TEXT)
 
     async def _metrics(self, request: _Request, who: Identity, component: str) -> None:
         asked = ApiRequest("get", "metrics", "elbowroom", name=component, user=who.user, groups=who.groups)
@@ -622,6 +628,11 @@ class _Lines:
 
 
 # ---------------------------------------------------------------- small things
+
+
+def _check_is_get(request: _Request) -> None:
+    if request.method != "GET":
+        raise statuses.method_not_allowed()
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -708,6 +719,13 @@ def _bad_include_object(value: str) -> ApiError:
 def _warning(text: str) -> bytes:
     plain = "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{plain}"'.encode()
+
+
+def _from_protobuf(body: bytes) -> bytes:
+    try:
+        return _encode(schema.parse_protobuf(body))
+    except schema.MalformedBodyError as why:
+        raise statuses.bad_request(str(why)) from why
 
 
 def _is_pretty(query: Mapping[str, str], user_agent: str) -> bool:

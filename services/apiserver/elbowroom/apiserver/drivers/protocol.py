@@ -5,11 +5,15 @@ time, headers are bounded, and so is the number of connections.
 """
 
 import asyncio
+import sys
 from typing import Any
 
+import httptools
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
+
+from elbowroom.apiserver import statuses
 
 HEADER_SECONDS = 5.0
 FIRST_BYTE_SECONDS = 60.0
@@ -53,6 +57,16 @@ class PatientProtocol(HttpToolsProtocol):
         self._in_headers = False
         self._give(None)
         super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; a method that nobody knows is refused as one that is not allowed."""
+        if not isinstance(sys.exc_info()[1], httptools.HttpParserInvalidMethodError):
+            super().send_400_response(msg)
+            return
+        body = statuses.method_not_allowed().body()
+        head = "HTTP/1.1 405 Method Not Allowed\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        self.transport.close()
 
     def _give(self, seconds: float | None) -> None:
         """Close the connection unless it moves on within ``seconds``; None: no hurry."""

@@ -1,7 +1,7 @@
 """What fields exist, and strict decoding by it.
 
-``find`` gives a kind's field tree, ``parse_json`` and ``parse_yaml`` read bodies, ``decode`` turns what they hold into the document
-that upstream would store, ``merge_key`` tells how a strategic merge patch treats a field.
+``find`` gives a kind's field tree; ``parse_json``, ``parse_yaml`` and ``parse_protobuf`` read bodies; ``decode`` turns what they
+hold into the document that upstream would store; ``merge_key`` tells how a strategic merge patch treats a field.
 """
 
 from elbowroom.apiserver.schema.bodies import Literal, MalformedBodyError, Parsed, parse_json, parse_yaml, unrecognised
@@ -27,6 +27,7 @@ from elbowroom.apiserver.schema.fields import (
     merge_key,
     served_kinds,
 )
+from elbowroom.apiserver.schema.protobuf import parse_protobuf
 
 __all__ = [
     "ANY",
@@ -53,6 +54,7 @@ __all__ = [
     "find",
     "merge_key",
     "parse_json",
+    "parse_protobuf",
     "parse_yaml",
     "served_kinds",
     "unrecognised",

@@ -330,21 +330,27 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def parse_yaml(body: bytes) -> Any:
-    """The one document in a YAML body, JSON-shaped; ``MalformedBodyError`` if it is none, too big, or uses aliases."""
+    """The first document in a YAML body, JSON-shaped; ``MalformedBodyError`` if it is none, too big, or uses aliases."""
     if len(body) > YAML_BYTES_MAX:
         raise MalformedBodyError(f"yaml: the body is larger than {YAML_BYTES_MAX} bytes")
     try:
         if b"*" in body and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, _Loader)):
             raise MalformedBodyError("yaml: aliases are not accepted")
-        value = yaml.load(body, _Loader)  # noqa: S506 (a safe loader with less in it)
+        value = next(yaml.load_all(body, _Loader), None)
     except yaml.MarkedYAMLError as why:
-        line = f"line {why.problem_mark.line + 1}: " if why.problem_mark is not None else ""
-        raise MalformedBodyError(f"yaml: {line}{why.problem}") from why
+        raise MalformedBodyError(f"yaml: {_yaml_line(why)}{why.problem}") from why
     except (yaml.YAMLError, RecursionError, ValueError) as why:
         if isinstance(why, MalformedBodyError):
             raise
         raise MalformedBodyError(f"yaml: {why}") from why
     return _plain(value, 0)
+
+
+def _yaml_line(why: yaml.MarkedYAMLError) -> str:
+    """Go's loader counts lines from 1 for what its scanner finds, and from 0, which it does not show, for the rest."""
+    mark = why.problem_mark
+    line = 0 if mark is None else mark.line + isinstance(why, yaml.scanner.ScannerError)
+    return f"line {line}: " if line else ""
 
 
 def _plain(value: Any, depth: int) -> Any:

@@ -68,6 +68,7 @@ class Field:
         "list_type",
         "name",
         "null_zero",
+        "number",
         "required",
         "strategy",
         "struct",
@@ -75,6 +76,8 @@ class Field:
 
     def __init__(self, name: str, kind: int, go: str) -> None:
         self.name = name
+        self.number: tuple[int, ...] = (0,)
+        """The field's number in protobuf, behind those of the messages that JSON does not show."""
         self.kind = kind
         self.go = go
         self.item: Field | None = None
@@ -148,15 +151,16 @@ class _Registry:
         return found
 
     def _field(self, words: list[str]) -> tuple[Field, bool]:
-        name, text = words[0], words[1]
+        name, text = words[1], words[2]
         required = text.endswith("!")
         text = text.rstrip("!")
         mark = text[-1] if text[-1] in "-+~" else ""
         field = self.typed(name, text.rstrip("-+~"))
+        field.number = tuple(map(int, words[0].split(".")))
         field.required = required
         field.drops_zero = mark == "-"
         field.null_zero = mark == "~" or field.kind in (TIME, MICRO_TIME)
-        for word in words[2:]:
+        for word in words[3:]:
             if word.startswith("patch="):
                 field.strategy, _, field.key = word[6:].partition(":")
             elif word.startswith("map="):
@@ -212,8 +216,9 @@ def find(group: str, version: str, kind: str, *, previews: bool = False) -> Fiel
 
 def _list_of(registry: _Registry, kind: str, item: Field) -> Field:
     whole = Struct(kind, atomic=False)
-    for words in (["kind", "string-"], ["apiVersion", "string-"], ["metadata", "ListMeta+"]):
-        whole.fields[words[0]] = registry._field(words)[0]
+    for words in ("0 kind string-", "0 apiVersion string-", "1 metadata ListMeta+"):
+        made, _ = registry._field(words.split())
+        whole.fields[made.name] = made
     items = Field("items", ARRAY, f"[]{item.go}")
     items.item, items.required = item, True
     whole.fields["items"] = items

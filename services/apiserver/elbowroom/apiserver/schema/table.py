@@ -2,10 +2,11 @@
 
 ``TYPES``: a struct's name (``atomic``: applied as a whole), then its fields in upstream's order, one a line::
 
-    name TYPE MARKS [patch=STRATEGY:KEY] [map=KEY,KEY | set | atomic] [preview]
+    NUMBER name TYPE MARKS [patch=STRATEGY:KEY] [map=KEY,KEY | set | atomic] [preview]
 
-TYPE is a struct, a scalar, a name of ``STRINGS``, or one of them behind ``[]`` (list) or ``{}`` (map by string). MARKS say what Go
-writes: ``-`` a zero value is left out, ``+`` it is always there, ``~`` there as null; none: as given. ``!`` the field is required.
+NUMBER is the field's in protobuf: ``2.5`` for one that JSON shows in the parent of its message, 0 for none. TYPE is a struct, a
+scalar, a name of ``STRINGS``, or one of them behind ``[]`` (list) or ``{}`` (map by string). MARKS say what Go writes: ``-`` a zero
+value is left out, ``+`` it is always there, ``~`` there as null; none: as given. ``!`` the field is required.
 ``preview`` marks fields of designs that v1.37 has not (spec/profiles.md rows 11 and 13).
 """
 
@@ -42,1460 +43,1460 @@ meta.k8s.io/v1: DeleteOptions Status PartialObjectMetadata PatchOptions CreateOp
 
 TYPES = """
 AWSElasticBlockStoreVolumeSource
- volumeID string+!
- fsType string-
- partition int32-
- readOnly bool-
+ 1 volumeID string+!
+ 2 fsType string-
+ 3 partition int32-
+ 4 readOnly bool-
 Affinity
- nodeAffinity NodeAffinity
- podAffinity PodAffinity
- podAntiAffinity PodAntiAffinity
+ 1 nodeAffinity NodeAffinity
+ 2 podAffinity PodAffinity
+ 3 podAntiAffinity PodAntiAffinity
 AggregationRule
- clusterRoleSelectors []LabelSelector- atomic
+ 1 clusterRoleSelectors []LabelSelector- atomic
 AppArmorProfile
- type AppArmorProfileType+!
- localhostProfile string
+ 1 type AppArmorProfileType+!
+ 2 localhostProfile string
 AttachedVolume
- name UniqueVolumeName+!
- devicePath string+!
+ 1 name UniqueVolumeName+!
+ 2 devicePath string+!
 AzureDiskVolumeSource
- diskName string+!
- diskURI string+!
- cachingMode AzureDataDiskCachingMode
- fsType string
- readOnly bool
- kind AzureDataDiskKind
+ 1 diskName string+!
+ 2 diskURI string+!
+ 3 cachingMode AzureDataDiskCachingMode
+ 4 fsType string
+ 5 readOnly bool
+ 6 kind AzureDataDiskKind
 AzureFileVolumeSource
- secretName string+!
- shareName string+!
- readOnly bool-
+ 1 secretName string+!
+ 2 shareName string+!
+ 3 readOnly bool-
 Binding
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- target ObjectReference+!
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 target ObjectReference+!
 BoundObjectReference
- kind string-
- apiVersion string-
- name string-
- uid types.UID-
+ 1 kind string-
+ 2 apiVersion string-
+ 3 name string-
+ 4 uid types.UID-
 CSIVolumeSource
- driver string+!
- readOnly bool
- fsType string
- volumeAttributes {}string-
- nodePublishSecretRef LocalObjectReference
+ 1 driver string+!
+ 2 readOnly bool
+ 3 fsType string
+ 4 volumeAttributes {}string-
+ 5 nodePublishSecretRef LocalObjectReference
 Capabilities
- add []Capability- atomic
- drop []Capability- atomic
+ 1 add []Capability- atomic
+ 2 drop []Capability- atomic
 CephFSVolumeSource
- monitors []string! atomic
- path string-
- user string-
- secretFile string-
- secretRef LocalObjectReference
- readOnly bool-
+ 1 monitors []string! atomic
+ 2 path string-
+ 3 user string-
+ 4 secretFile string-
+ 5 secretRef LocalObjectReference
+ 6 readOnly bool-
 CinderVolumeSource
- volumeID string+!
- fsType string-
- readOnly bool-
- secretRef LocalObjectReference
+ 1 volumeID string+!
+ 2 fsType string-
+ 3 readOnly bool-
+ 4 secretRef LocalObjectReference
 ClientIPConfig
- timeoutSeconds int32
+ 1 timeoutSeconds int32
 ClusterRole
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- rules []PolicyRule atomic
- aggregationRule AggregationRule
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 rules []PolicyRule atomic
+ 3 aggregationRule AggregationRule
 ClusterRoleBinding
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- subjects []Subject- atomic
- roleRef RoleRef+!
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 subjects []Subject- atomic
+ 3 roleRef RoleRef+!
 ClusterTrustBundleProjection
- name string
- signerName string
- labelSelector LabelSelector
- optional bool
- path string+!
- user int64
+ 1 name string
+ 2 signerName string
+ 3 labelSelector LabelSelector
+ 5 optional bool
+ 4 path string+!
+ 6 user int64
 Condition
- type string+!
- status ConditionStatus+!
- observedGeneration int64-
- lastTransitionTime time+!
- reason string+!
- message string+!
+ 1 type string+!
+ 2 status ConditionStatus+!
+ 3 observedGeneration int64-
+ 4 lastTransitionTime time+!
+ 5 reason string+!
+ 6 message string+!
 ConfigMap
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- immutable bool
- data {}string-
- binaryData {}bytes-
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 4 immutable bool
+ 2 data {}string-
+ 3 binaryData {}bytes-
 ConfigMapEnvSource
- name string-
- optional bool
+ 1.1 name string-
+ 2 optional bool
 ConfigMapKeySelector atomic
- name string-
- key string+!
- optional bool
+ 1.1 name string-
+ 2 key string+!
+ 3 optional bool
 ConfigMapNodeConfigSource
- namespace string+!
- name string+!
- uid types.UID-
- resourceVersion string-
- kubeletConfigKey string+!
+ 1 namespace string+!
+ 2 name string+!
+ 3 uid types.UID-
+ 4 resourceVersion string-
+ 5 kubeletConfigKey string+!
 ConfigMapProjection
- name string-
- items []KeyToPath- atomic
- optional bool
+ 1.1 name string-
+ 2 items []KeyToPath- atomic
+ 4 optional bool
 ConfigMapVolumeSource
- name string-
- items []KeyToPath- atomic
- defaultMode int32
- optional bool
- defaultUser int64
+ 1.1 name string-
+ 2 items []KeyToPath- atomic
+ 3 defaultMode int32
+ 4 optional bool
+ 5 defaultUser int64
 Container
- name string+!
- image string-
- command []string- atomic
- args []string- atomic
- workingDir string-
- ports []ContainerPort- patch=merge:containerPort map=containerPort,protocol
- envFrom []EnvFromSource- atomic
- env []EnvVar- patch=merge:name map=name
- resources ResourceRequirements+
- resizePolicy []ContainerResizePolicy- atomic
- restartPolicy ContainerRestartPolicy
- restartPolicyRules []ContainerRestartRule- atomic
- volumeMounts []VolumeMount- patch=merge:mountPath map=mountPath
- volumeDevices []VolumeDevice- patch=merge:devicePath map=devicePath
- livenessProbe Probe
- readinessProbe Probe
- startupProbe Probe
- lifecycle Lifecycle
- terminationMessagePath string-
- terminationMessagePolicy TerminationMessagePolicy-
- imagePullPolicy PullPolicy-
- securityContext SecurityContext
- stdin bool-
- stdinOnce bool-
- tty bool-
+ 1 name string+!
+ 2 image string-
+ 3 command []string- atomic
+ 4 args []string- atomic
+ 5 workingDir string-
+ 6 ports []ContainerPort- patch=merge:containerPort map=containerPort,protocol
+ 19 envFrom []EnvFromSource- atomic
+ 7 env []EnvVar- patch=merge:name map=name
+ 8 resources ResourceRequirements+
+ 23 resizePolicy []ContainerResizePolicy- atomic
+ 24 restartPolicy ContainerRestartPolicy
+ 25 restartPolicyRules []ContainerRestartRule- atomic
+ 9 volumeMounts []VolumeMount- patch=merge:mountPath map=mountPath
+ 21 volumeDevices []VolumeDevice- patch=merge:devicePath map=devicePath
+ 10 livenessProbe Probe
+ 11 readinessProbe Probe
+ 22 startupProbe Probe
+ 12 lifecycle Lifecycle
+ 13 terminationMessagePath string-
+ 20 terminationMessagePolicy TerminationMessagePolicy-
+ 14 imagePullPolicy PullPolicy-
+ 15 securityContext SecurityContext
+ 16 stdin bool-
+ 17 stdinOnce bool-
+ 18 tty bool-
 ContainerExtendedResourceRequest
- containerName string+!
- resourceName string+!
- requestName string+!
+ 1 containerName string+!
+ 2 resourceName string+!
+ 3 requestName string+!
 ContainerImage
- names []string atomic
- sizeBytes int64-
+ 1 names []string atomic
+ 2 sizeBytes int64-
 ContainerPort
- name string-
- hostPort int32-
- containerPort int32+!
- protocol Protocol-
- hostIP string-
+ 1 name string-
+ 2 hostPort int32-
+ 3 containerPort int32+!
+ 4 protocol Protocol-
+ 5 hostIP string-
 ContainerResizePolicy
- resourceName ResourceName+!
- restartPolicy ResourceResizeRestartPolicy+!
+ 1 resourceName ResourceName+!
+ 2 restartPolicy ResourceResizeRestartPolicy+!
 ContainerRestartRule
- action ContainerRestartRuleAction-!
- exitCodes ContainerRestartRuleOnExitCodes
+ 1 action ContainerRestartRuleAction-!
+ 2 exitCodes ContainerRestartRuleOnExitCodes
 ContainerRestartRuleOnExitCodes
- operator ContainerRestartRuleOnExitCodesOperator-!
- values []int32- set
+ 1 operator ContainerRestartRuleOnExitCodesOperator-!
+ 2 values []int32- set
 ContainerState
- waiting ContainerStateWaiting
- running ContainerStateRunning
- terminated ContainerStateTerminated
+ 1 waiting ContainerStateWaiting
+ 2 running ContainerStateRunning
+ 3 terminated ContainerStateTerminated
 ContainerStateRunning
- startedAt time+
+ 1 startedAt time+
 ContainerStateTerminated
- exitCode int32+!
- signal int32-
- reason string-
- message string-
- startedAt time+
- finishedAt time+
- containerID string-
+ 1 exitCode int32+!
+ 2 signal int32-
+ 3 reason string-
+ 4 message string-
+ 5 startedAt time+
+ 6 finishedAt time+
+ 7 containerID string-
 ContainerStateWaiting
- reason string-
- message string-
+ 1 reason string-
+ 2 message string-
 ContainerStatus
- name string+!
- state ContainerState+
- lastState ContainerState+
- ready bool+!
- restartCount int32+!
- image string+!
- imageID string+!
- containerID string-
- started bool
- allocatedResources ResourceList-
- resources ResourceRequirements
- volumeMounts []VolumeMountStatus- patch=merge:mountPath map=mountPath
- user ContainerUser
- allocatedResourcesStatus []ResourceStatus- patch=merge:name map=name
- stopSignal Signal
- resizeStatus string- preview
+ 1 name string+!
+ 2 state ContainerState+
+ 3 lastState ContainerState+
+ 4 ready bool+!
+ 5 restartCount int32+!
+ 6 image string+!
+ 7 imageID string+!
+ 8 containerID string-
+ 9 started bool
+ 10 allocatedResources ResourceList-
+ 11 resources ResourceRequirements
+ 12 volumeMounts []VolumeMountStatus- patch=merge:mountPath map=mountPath
+ 13 user ContainerUser
+ 14 allocatedResourcesStatus []ResourceStatus- patch=merge:name map=name
+ 15 stopSignal Signal
+ 0 resizeStatus string- preview
 ContainerUser
- linux LinuxContainerUser
+ 1 linux LinuxContainerUser
 ControllerRevision
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- data any+!
- revision int64+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 data any+!
+ 3 revision int64+
 CreateOptions
- kind string-
- apiVersion string-
- dryRun []string- atomic
- fieldManager string-
- fieldValidation string-
+ 0 kind string-
+ 0 apiVersion string-
+ 1 dryRun []string- atomic
+ 3 fieldManager string-
+ 4 fieldValidation string-
 DaemonEndpoint
- Port int32+!
+ 1 Port int32+!
 DeleteOptions
- kind string-
- apiVersion string-
- gracePeriodSeconds int64
- preconditions Preconditions
- orphanDependents bool
- propagationPolicy DeletionPropagation
- dryRun []string- atomic
- ignoreStoreReadErrorWithClusterBreakingPotential bool
+ 0 kind string-
+ 0 apiVersion string-
+ 1 gracePeriodSeconds int64
+ 2 preconditions Preconditions
+ 3 orphanDependents bool
+ 4 propagationPolicy DeletionPropagation
+ 5 dryRun []string- atomic
+ 6 ignoreStoreReadErrorWithClusterBreakingPotential bool
 Deployment
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec DeploymentSpec+!
- status DeploymentStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec DeploymentSpec+!
+ 3 status DeploymentStatus+
 DeploymentCondition
- type DeploymentConditionType+
- status ConditionStatus+
- lastUpdateTime time+
- lastTransitionTime time+
- reason string-
- message string-
+ 1 type DeploymentConditionType+
+ 2 status ConditionStatus+
+ 6 lastUpdateTime time+
+ 7 lastTransitionTime time+
+ 4 reason string-
+ 5 message string-
 DeploymentSpec
- replicas int32
- selector LabelSelector~!
- template PodTemplateSpec+!
- strategy DeploymentStrategy+ patch=retainKeys
- minReadySeconds int32-
- revisionHistoryLimit int32
- paused bool-
- progressDeadlineSeconds int32
+ 1 replicas int32
+ 2 selector LabelSelector~!
+ 3 template PodTemplateSpec+!
+ 4 strategy DeploymentStrategy+ patch=retainKeys
+ 5 minReadySeconds int32-
+ 6 revisionHistoryLimit int32
+ 7 paused bool-
+ 9 progressDeadlineSeconds int32
 DeploymentStatus
- observedGeneration int64-
- replicas int32-
- updatedReplicas int32-
- readyReplicas int32-
- availableReplicas int32-
- unavailableReplicas int32-
- terminatingReplicas int32
- conditions []DeploymentCondition- patch=merge:type map=type
- collisionCount int32
+ 1 observedGeneration int64-
+ 2 replicas int32-
+ 3 updatedReplicas int32-
+ 7 readyReplicas int32-
+ 4 availableReplicas int32-
+ 5 unavailableReplicas int32-
+ 9 terminatingReplicas int32
+ 6 conditions []DeploymentCondition- patch=merge:type map=type
+ 8 collisionCount int32
 DeploymentStrategy
- type DeploymentStrategyType-
- rollingUpdate RollingUpdateDeployment
+ 1 type DeploymentStrategyType-
+ 2 rollingUpdate RollingUpdateDeployment
 DownwardAPIProjection
- items []DownwardAPIVolumeFile- atomic
+ 1 items []DownwardAPIVolumeFile- atomic
 DownwardAPIVolumeFile
- path string+!
- fieldRef ObjectFieldSelector
- resourceFieldRef ResourceFieldSelector
- mode int32
- user int64
+ 1 path string+!
+ 2 fieldRef ObjectFieldSelector
+ 3 resourceFieldRef ResourceFieldSelector
+ 4 mode int32
+ 5 user int64
 DownwardAPIVolumeSource
- items []DownwardAPIVolumeFile- atomic
- defaultMode int32
- defaultUser int64
+ 1 items []DownwardAPIVolumeFile- atomic
+ 2 defaultMode int32
+ 3 defaultUser int64
 EmptyDirVolumeSource
- medium StorageMedium-
- sizeLimit quantity
- mode int32
+ 1 medium StorageMedium-
+ 2 sizeLimit quantity
+ 3 mode int32
 EndpointAddress atomic
- ip string+!
- hostname string-
- nodeName string
- targetRef ObjectReference
+ 1 ip string+!
+ 3 hostname string-
+ 4 nodeName string
+ 2 targetRef ObjectReference
 EndpointPort atomic
- name string-
- port int32+!
- protocol Protocol-
- appProtocol string
+ 1 name string-
+ 2 port int32+!
+ 3 protocol Protocol-
+ 4 appProtocol string
 EndpointSubset
- addresses []EndpointAddress- atomic
- notReadyAddresses []EndpointAddress- atomic
- ports []EndpointPort- atomic
+ 1 addresses []EndpointAddress- atomic
+ 2 notReadyAddresses []EndpointAddress- atomic
+ 3 ports []EndpointPort- atomic
 Endpoints
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- subsets []EndpointSubset- atomic
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 subsets []EndpointSubset- atomic
 EnvFromSource
- prefix string-
- configMapRef ConfigMapEnvSource
- secretRef SecretEnvSource
+ 1 prefix string-
+ 2 configMapRef ConfigMapEnvSource
+ 3 secretRef SecretEnvSource
 EnvVar
- name string+!
- value string-
- valueFrom EnvVarSource
+ 1 name string+!
+ 2 value string-
+ 3 valueFrom EnvVarSource
 EnvVarSource
- fieldRef ObjectFieldSelector
- resourceFieldRef ResourceFieldSelector
- configMapKeyRef ConfigMapKeySelector
- secretKeyRef SecretKeySelector
- fileKeyRef FileKeySelector
+ 1 fieldRef ObjectFieldSelector
+ 2 resourceFieldRef ResourceFieldSelector
+ 3 configMapKeyRef ConfigMapKeySelector
+ 4 secretKeyRef SecretKeySelector
+ 5 fileKeyRef FileKeySelector
 EphemeralContainer
- name string+!
- image string-
- command []string- atomic
- args []string- atomic
- workingDir string-
- ports []ContainerPort- patch=merge:containerPort map=containerPort,protocol
- envFrom []EnvFromSource- atomic
- env []EnvVar- patch=merge:name map=name
- resources ResourceRequirements+
- resizePolicy []ContainerResizePolicy- atomic
- restartPolicy ContainerRestartPolicy
- restartPolicyRules []ContainerRestartRule- atomic
- volumeMounts []VolumeMount- patch=merge:mountPath map=mountPath
- volumeDevices []VolumeDevice- patch=merge:devicePath map=devicePath
- livenessProbe Probe
- readinessProbe Probe
- startupProbe Probe
- lifecycle Lifecycle
- terminationMessagePath string-
- terminationMessagePolicy TerminationMessagePolicy-
- imagePullPolicy PullPolicy-
- securityContext SecurityContext
- stdin bool-
- stdinOnce bool-
- tty bool-
- targetContainerName string-
+ 1.1 name string+!
+ 1.2 image string-
+ 1.3 command []string- atomic
+ 1.4 args []string- atomic
+ 1.5 workingDir string-
+ 1.6 ports []ContainerPort- patch=merge:containerPort map=containerPort,protocol
+ 1.19 envFrom []EnvFromSource- atomic
+ 1.7 env []EnvVar- patch=merge:name map=name
+ 1.8 resources ResourceRequirements+
+ 1.23 resizePolicy []ContainerResizePolicy- atomic
+ 1.24 restartPolicy ContainerRestartPolicy
+ 1.25 restartPolicyRules []ContainerRestartRule- atomic
+ 1.9 volumeMounts []VolumeMount- patch=merge:mountPath map=mountPath
+ 1.21 volumeDevices []VolumeDevice- patch=merge:devicePath map=devicePath
+ 1.10 livenessProbe Probe
+ 1.11 readinessProbe Probe
+ 1.22 startupProbe Probe
+ 1.12 lifecycle Lifecycle
+ 1.13 terminationMessagePath string-
+ 1.20 terminationMessagePolicy TerminationMessagePolicy-
+ 1.14 imagePullPolicy PullPolicy-
+ 1.15 securityContext SecurityContext
+ 1.16 stdin bool-
+ 1.17 stdinOnce bool-
+ 1.18 tty bool-
+ 2 targetContainerName string-
 EphemeralVolumeSource
- volumeClaimTemplate PersistentVolumeClaimTemplate
+ 1 volumeClaimTemplate PersistentVolumeClaimTemplate
 EventSource
- component string-
- host string-
+ 1 component string-
+ 2 host string-
 Eviction
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- deleteOptions DeleteOptions
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 deleteOptions DeleteOptions
 EvictionResponder atomic
- name string+!
- priority int32~!
+ 1 name string+!
+ 2 priority int32~!
 ExecAction
- command []string- atomic
+ 1 command []string- atomic
 FCVolumeSource
- targetWWNs []string- atomic
- lun int32
- fsType string-
- readOnly bool-
- wwids []string- atomic
+ 1 targetWWNs []string- atomic
+ 2 lun int32
+ 3 fsType string-
+ 4 readOnly bool-
+ 5 wwids []string- atomic
 FieldSelectorAttributes
- rawSelector string-
- requirements []FieldSelectorRequirement- atomic
+ 1 rawSelector string-
+ 2 requirements []FieldSelectorRequirement- atomic
 FieldSelectorRequirement
- key string+!
- operator FieldSelectorOperator+!
- values []string- atomic
+ 1 key string+!
+ 2 operator FieldSelectorOperator+!
+ 3 values []string- atomic
 FileKeySelector atomic
- volumeName string+!
- path string+!
- key string+!
- optional bool
+ 1 volumeName string+!
+ 2 path string+!
+ 3 key string+!
+ 4 optional bool
 FlexVolumeSource
- driver string+!
- fsType string-
- secretRef LocalObjectReference
- readOnly bool-
- options {}string-
+ 1 driver string+!
+ 2 fsType string-
+ 3 secretRef LocalObjectReference
+ 4 readOnly bool-
+ 5 options {}string-
 FlockerVolumeSource
- datasetName string-
- datasetUUID string-
+ 1 datasetName string-
+ 2 datasetUUID string-
 GCEPersistentDiskVolumeSource
- pdName string+!
- fsType string-
- partition int32-
- readOnly bool-
+ 1 pdName string+!
+ 2 fsType string-
+ 3 partition int32-
+ 4 readOnly bool-
 GRPCAction
- port int32+!
- service string~
- mode GRPCProbeMode
+ 1 port int32+!
+ 2 service string~
+ 3 mode GRPCProbeMode
 GitRepoVolumeSource
- repository string+!
- revision string-
- directory string-
+ 1 repository string+!
+ 2 revision string-
+ 3 directory string-
 GlusterfsVolumeSource
- endpoints string+!
- path string+!
- readOnly bool-
+ 1 endpoints string+!
+ 2 path string+!
+ 3 readOnly bool-
 HTTPGetAction
- path string-
- port intorstring+!
- host string-
- scheme URIScheme-
- httpHeaders []HTTPHeader- atomic
- protocol HTTPProtocol
+ 1 path string-
+ 2 port intorstring+!
+ 3 host string-
+ 4 scheme URIScheme-
+ 5 httpHeaders []HTTPHeader- atomic
+ 6 protocol HTTPProtocol
 HTTPHeader
- name string+!
- value string+!
+ 1 name string+!
+ 2 value string+!
 HostAlias
- ip string+!
- hostnames []string- atomic
+ 1 ip string+!
+ 2 hostnames []string- atomic
 HostIP
- ip string+!
+ 1 ip string+!
 HostPathVolumeSource
- path string+!
- type HostPathType
+ 1 path string+!
+ 2 type HostPathType
 ISCSIVolumeSource
- targetPortal string+!
- iqn string+!
- lun int32+!
- iscsiInterface string-
- fsType string-
- readOnly bool-
- portals []string- atomic
- chapAuthDiscovery bool-
- chapAuthSession bool-
- secretRef LocalObjectReference
- initiatorName string
+ 1 targetPortal string+!
+ 2 iqn string+!
+ 3 lun int32+!
+ 4 iscsiInterface string-
+ 5 fsType string-
+ 6 readOnly bool-
+ 7 portals []string- atomic
+ 8 chapAuthDiscovery bool-
+ 11 chapAuthSession bool-
+ 10 secretRef LocalObjectReference
+ 12 initiatorName string
 ImageVolumeSource
- reference string-
- pullPolicy PullPolicy-
+ 1 reference string-
+ 2 pullPolicy PullPolicy-
 ImageVolumeStatus
- imageRef string-!
+ 1 imageRef string-!
 KeyToPath
- key string+!
- path string+!
- mode int32
- user int64
+ 1 key string+!
+ 2 path string+!
+ 3 mode int32
+ 4 user int64
 LabelSelector atomic
- matchLabels {}string-
- matchExpressions []LabelSelectorRequirement- atomic
+ 1 matchLabels {}string-
+ 2 matchExpressions []LabelSelectorRequirement- atomic
 LabelSelectorAttributes
- rawSelector string-
- requirements []LabelSelectorRequirement- atomic
+ 1 rawSelector string-
+ 2 requirements []LabelSelectorRequirement- atomic
 LabelSelectorRequirement
- key string+!
- operator LabelSelectorOperator+!
- values []string- atomic
+ 1 key string+!
+ 2 operator LabelSelectorOperator+!
+ 3 values []string- atomic
 Lease
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec LeaseSpec+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec LeaseSpec+
 LeaseSpec
- holderIdentity string
- leaseDurationSeconds int32
- acquireTime microtime
- renewTime microtime
- leaseTransitions int32
- strategy CoordinatedLeaseStrategy
- preferredHolder string
+ 1 holderIdentity string
+ 2 leaseDurationSeconds int32
+ 3 acquireTime microtime
+ 4 renewTime microtime
+ 5 leaseTransitions int32
+ 6 strategy CoordinatedLeaseStrategy
+ 7 preferredHolder string
 Lifecycle
- postStart LifecycleHandler
- preStop LifecycleHandler
- stopSignal Signal
+ 1 postStart LifecycleHandler
+ 2 preStop LifecycleHandler
+ 3 stopSignal Signal
 LifecycleHandler
- exec ExecAction
- httpGet HTTPGetAction
- tcpSocket TCPSocketAction
- sleep SleepAction
+ 1 exec ExecAction
+ 2 httpGet HTTPGetAction
+ 3 tcpSocket TCPSocketAction
+ 4 sleep SleepAction
 LimitRange
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec LimitRangeSpec+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec LimitRangeSpec+
 LimitRangeItem
- type LimitType+!
- max ResourceList-
- min ResourceList-
- default ResourceList-
- defaultRequest ResourceList-
- maxLimitRequestRatio ResourceList-
+ 1 type LimitType+!
+ 2 max ResourceList-
+ 3 min ResourceList-
+ 4 default ResourceList-
+ 5 defaultRequest ResourceList-
+ 6 maxLimitRequestRatio ResourceList-
 LimitRangeSpec
- limits []LimitRangeItem! atomic
+ 1 limits []LimitRangeItem! atomic
 LinuxContainerUser
- uid int64+!
- gid int64+!
- supplementalGroups []int64- atomic
+ 1 uid int64+!
+ 2 gid int64+!
+ 3 supplementalGroups []int64- atomic
 ListMeta
- selfLink string-
- resourceVersion string-
- continue string-
- remainingItemCount int64
- shardInfo ShardInfo
+ 1 selfLink string-
+ 2 resourceVersion string-
+ 3 continue string-
+ 4 remainingItemCount int64
+ 5 shardInfo ShardInfo
 LoadBalancerIngress
- ip string-
- hostname string-
- ipMode LoadBalancerIPMode
- ports []PortStatus- atomic
+ 1 ip string-
+ 2 hostname string-
+ 3 ipMode LoadBalancerIPMode
+ 4 ports []PortStatus- atomic
 LoadBalancerStatus
- ingress []LoadBalancerIngress- atomic
+ 1 ingress []LoadBalancerIngress- atomic
 LocalObjectReference atomic
- name string-
+ 1 name string-
 LocalSubjectAccessReview
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec SubjectAccessReviewSpec+!
- status SubjectAccessReviewStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec SubjectAccessReviewSpec+!
+ 3 status SubjectAccessReviewStatus+
 ManagedFieldsEntry
- manager string-
- operation ManagedFieldsOperationType-
- apiVersion string-
- time time
- fieldsType string-
- fieldsV1 any
- subresource string-
+ 1 manager string-
+ 2 operation ManagedFieldsOperationType-
+ 3 apiVersion string-
+ 4 time time
+ 6 fieldsType string-
+ 7 fieldsV1 any
+ 8 subresource string-
 ModifyVolumeStatus
- targetVolumeAttributesClassName string-
- status PersistentVolumeClaimModifyVolumeStatus+!
+ 1 targetVolumeAttributesClassName string-
+ 2 status PersistentVolumeClaimModifyVolumeStatus+!
 NFSVolumeSource
- server string+!
- path string+!
- readOnly bool-
+ 1 server string+!
+ 2 path string+!
+ 3 readOnly bool-
 Namespace
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec NamespaceSpec+
- status NamespaceStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec NamespaceSpec+
+ 3 status NamespaceStatus+
 NamespaceCondition
- type NamespaceConditionType+!
- status ConditionStatus+!
- lastTransitionTime time+
- reason string-
- message string-
+ 1 type NamespaceConditionType+!
+ 2 status ConditionStatus+!
+ 4 lastTransitionTime time+
+ 5 reason string-
+ 6 message string-
 NamespaceSpec
- finalizers []FinalizerName- atomic
+ 1 finalizers []FinalizerName- atomic
 NamespaceStatus
- phase NamespacePhase-
- conditions []NamespaceCondition- patch=merge:type map=type
+ 1 phase NamespacePhase-
+ 2 conditions []NamespaceCondition- patch=merge:type map=type
 Node
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec NodeSpec+
- status NodeStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec NodeSpec+
+ 3 status NodeStatus+
 NodeAddress
- type NodeAddressType+!
- address string+!
+ 1 type NodeAddressType+!
+ 2 address string+!
 NodeAffinity
- requiredDuringSchedulingIgnoredDuringExecution NodeSelector
- preferredDuringSchedulingIgnoredDuringExecution []PreferredSchedulingTerm- atomic
+ 1 requiredDuringSchedulingIgnoredDuringExecution NodeSelector
+ 2 preferredDuringSchedulingIgnoredDuringExecution []PreferredSchedulingTerm- atomic
 NodeAllocatableMappedResources
- name ResourceName+!
- quantity quantity~!
+ 1 name ResourceName+!
+ 2 quantity quantity~!
 NodeAllocatableOverheadResources
- name ResourceName+!
- perPod quantity
- perContainer quantity
+ 1 name ResourceName+!
+ 2 perPod quantity
+ 3 perContainer quantity
 NodeAllocatableResourceClaimStatus
- resourceClaimName string+!
- containers []string- set
- mapping []NodeAllocatableMappedResources- patch=merge:name map=name
- overhead []NodeAllocatableOverheadResources- patch=merge:name map=name
+ 1 resourceClaimName string+!
+ 2 containers []string- set
+ 4 mapping []NodeAllocatableMappedResources- patch=merge:name map=name
+ 5 overhead []NodeAllocatableOverheadResources- patch=merge:name map=name
 NodeCondition
- type NodeConditionType+!
- status ConditionStatus+!
- lastHeartbeatTime time+
- lastTransitionTime time+
- reason string-
- message string-
+ 1 type NodeConditionType+!
+ 2 status ConditionStatus+!
+ 3 lastHeartbeatTime time+
+ 4 lastTransitionTime time+
+ 5 reason string-
+ 6 message string-
 NodeConfigSource
- configMap ConfigMapNodeConfigSource
+ 2 configMap ConfigMapNodeConfigSource
 NodeConfigStatus
- assigned NodeConfigSource
- active NodeConfigSource
- lastKnownGood NodeConfigSource
- error string-
+ 1 assigned NodeConfigSource
+ 2 active NodeConfigSource
+ 3 lastKnownGood NodeConfigSource
+ 4 error string-
 NodeDaemonEndpoints
- kubeletEndpoint DaemonEndpoint+
+ 1 kubeletEndpoint DaemonEndpoint+
 NodeFeatures
- supplementalGroupsPolicy bool
+ 1 supplementalGroupsPolicy bool
 NodePodPreemptionPolicy
- disableResizePreemption []string- set
+ 1 disableResizePreemption []string- set
 NodeRuntimeHandler
- name string+
- features NodeRuntimeHandlerFeatures
+ 1 name string+
+ 2 features NodeRuntimeHandlerFeatures
 NodeRuntimeHandlerFeatures
- recursiveReadOnlyMounts bool
- userNamespaces bool
+ 1 recursiveReadOnlyMounts bool
+ 2 userNamespaces bool
 NodeSelector atomic
- nodeSelectorTerms []NodeSelectorTerm! atomic
+ 1 nodeSelectorTerms []NodeSelectorTerm! atomic
 NodeSelectorRequirement
- key string+!
- operator NodeSelectorOperator+!
- values []string- atomic
+ 1 key string+!
+ 2 operator NodeSelectorOperator+!
+ 3 values []string- atomic
 NodeSelectorTerm atomic
- matchExpressions []NodeSelectorRequirement- atomic
- matchFields []NodeSelectorRequirement- atomic
+ 1 matchExpressions []NodeSelectorRequirement- atomic
+ 2 matchFields []NodeSelectorRequirement- atomic
 NodeSpec
- podCIDR string-
- podCIDRs []string- patch=merge set
- providerID string-
- unschedulable bool-
- taints []Taint- atomic
- configSource NodeConfigSource
- externalID string-
- podPreemptionPolicy NodePodPreemptionPolicy
+ 1 podCIDR string-
+ 7 podCIDRs []string- patch=merge set
+ 3 providerID string-
+ 4 unschedulable bool-
+ 5 taints []Taint- atomic
+ 6 configSource NodeConfigSource
+ 2 externalID string-
+ 8 podPreemptionPolicy NodePodPreemptionPolicy
 NodeStatus
- capacity ResourceList-
- allocatable ResourceList-
- phase NodePhase-
- conditions []NodeCondition- patch=merge:type map=type
- addresses []NodeAddress- patch=merge:type map=type
- daemonEndpoints NodeDaemonEndpoints+
- nodeInfo NodeSystemInfo+
- images []ContainerImage- atomic
- volumesInUse []UniqueVolumeName- atomic
- volumesAttached []AttachedVolume- atomic
- config NodeConfigStatus
- runtimeHandlers []NodeRuntimeHandler- atomic
- features NodeFeatures
- declaredFeatures []string- atomic
+ 1 capacity ResourceList-
+ 2 allocatable ResourceList-
+ 3 phase NodePhase-
+ 4 conditions []NodeCondition- patch=merge:type map=type
+ 5 addresses []NodeAddress- patch=merge:type map=type
+ 6 daemonEndpoints NodeDaemonEndpoints+
+ 7 nodeInfo NodeSystemInfo+
+ 8 images []ContainerImage- atomic
+ 9 volumesInUse []UniqueVolumeName- atomic
+ 10 volumesAttached []AttachedVolume- atomic
+ 11 config NodeConfigStatus
+ 12 runtimeHandlers []NodeRuntimeHandler- atomic
+ 13 features NodeFeatures
+ 14 declaredFeatures []string- atomic
 NodeSwapStatus
- capacity int64
+ 1 capacity int64
 NodeSystemInfo
- machineID string+!
- systemUUID string+!
- bootID string+!
- kernelVersion string+!
- osImage string+!
- containerRuntimeVersion string+!
- kubeletVersion string+!
- kubeProxyVersion string+!
- operatingSystem string+!
- architecture string+!
- swap NodeSwapStatus
- runningInUserNamespace bool
+ 1 machineID string+!
+ 2 systemUUID string+!
+ 3 bootID string+!
+ 4 kernelVersion string+!
+ 5 osImage string+!
+ 6 containerRuntimeVersion string+!
+ 7 kubeletVersion string+!
+ 8 kubeProxyVersion string+!
+ 9 operatingSystem string+!
+ 10 architecture string+!
+ 11 swap NodeSwapStatus
+ 0 runningInUserNamespace bool
 NonResourceAttributes
- path string-
- verb string-
+ 1 path string-
+ 2 verb string-
 NonResourceRule
- verbs []string! atomic
- nonResourceURLs []string- atomic
+ 1 verbs []string! atomic
+ 2 nonResourceURLs []string- atomic
 ObjectFieldSelector atomic
- apiVersion string-
- fieldPath string+!
+ 1 apiVersion string-
+ 2 fieldPath string+!
 ObjectMeta
- name string-
- generateName string-
- namespace string-
- selfLink string-
- uid types.UID-
- resourceVersion string-
- generation int64-
- creationTimestamp time-
- deletionTimestamp time
- deletionGracePeriodSeconds int64
- labels {}string-
- annotations {}string-
- ownerReferences []OwnerReference- patch=merge:uid map=uid
- finalizers []string- patch=merge set
- managedFields []ManagedFieldsEntry- atomic
+ 1 name string-
+ 2 generateName string-
+ 3 namespace string-
+ 4 selfLink string-
+ 5 uid types.UID-
+ 6 resourceVersion string-
+ 7 generation int64-
+ 8 creationTimestamp time-
+ 9 deletionTimestamp time
+ 10 deletionGracePeriodSeconds int64
+ 11 labels {}string-
+ 12 annotations {}string-
+ 13 ownerReferences []OwnerReference- patch=merge:uid map=uid
+ 14 finalizers []string- patch=merge set
+ 17 managedFields []ManagedFieldsEntry- atomic
 ObjectReference atomic
- kind string-
- namespace string-
- name string-
- uid types.UID-
- apiVersion string-
- resourceVersion string-
- fieldPath string-
+ 1 kind string-
+ 2 namespace string-
+ 3 name string-
+ 4 uid types.UID-
+ 5 apiVersion string-
+ 6 resourceVersion string-
+ 7 fieldPath string-
 OwnerReference atomic
- apiVersion string+!
- kind string+!
- name string+!
- uid types.UID+!
- controller bool
- blockOwnerDeletion bool
+ 5 apiVersion string+!
+ 1 kind string+!
+ 3 name string+!
+ 4 uid types.UID+!
+ 6 controller bool
+ 7 blockOwnerDeletion bool
 PartialObjectMetadata
- kind string-
- apiVersion string-
- metadata ObjectMeta+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
 PatchOptions
- kind string-
- apiVersion string-
- dryRun []string- atomic
- force bool
- fieldManager string-
- fieldValidation string-
+ 0 kind string-
+ 0 apiVersion string-
+ 1 dryRun []string- atomic
+ 2 force bool
+ 3 fieldManager string-
+ 4 fieldValidation string-
 PersistentVolumeClaim
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec PersistentVolumeClaimSpec+
- status PersistentVolumeClaimStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec PersistentVolumeClaimSpec+
+ 3 status PersistentVolumeClaimStatus+
 PersistentVolumeClaimCondition
- type PersistentVolumeClaimConditionType+!
- status ConditionStatus+!
- lastProbeTime time+
- lastTransitionTime time+
- reason string-
- message string-
+ 1 type PersistentVolumeClaimConditionType+!
+ 2 status ConditionStatus+!
+ 3 lastProbeTime time+
+ 4 lastTransitionTime time+
+ 5 reason string-
+ 6 message string-
 PersistentVolumeClaimSpec
- accessModes []PersistentVolumeAccessMode- atomic
- selector LabelSelector
- resources VolumeResourceRequirements+
- volumeName string-
- storageClassName string
- volumeMode PersistentVolumeMode
- dataSource TypedLocalObjectReference
- dataSourceRef TypedObjectReference
- volumeAttributesClassName string
+ 1 accessModes []PersistentVolumeAccessMode- atomic
+ 4 selector LabelSelector
+ 2 resources VolumeResourceRequirements+
+ 3 volumeName string-
+ 5 storageClassName string
+ 6 volumeMode PersistentVolumeMode
+ 7 dataSource TypedLocalObjectReference
+ 8 dataSourceRef TypedObjectReference
+ 9 volumeAttributesClassName string
 PersistentVolumeClaimStatus
- phase PersistentVolumeClaimPhase-
- accessModes []PersistentVolumeAccessMode- atomic
- capacity ResourceList-
- conditions []PersistentVolumeClaimCondition- patch=merge:type map=type
- allocatedResources ResourceList-
- allocatedResourceStatuses {}ClaimResourceStatus-
- currentVolumeAttributesClassName string
- modifyVolumeStatus ModifyVolumeStatus
- healthStatus VolumeHealthStatus
+ 1 phase PersistentVolumeClaimPhase-
+ 2 accessModes []PersistentVolumeAccessMode- atomic
+ 3 capacity ResourceList-
+ 4 conditions []PersistentVolumeClaimCondition- patch=merge:type map=type
+ 5 allocatedResources ResourceList-
+ 7 allocatedResourceStatuses {}ClaimResourceStatus-
+ 8 currentVolumeAttributesClassName string
+ 9 modifyVolumeStatus ModifyVolumeStatus
+ 10 healthStatus VolumeHealthStatus
 PersistentVolumeClaimTemplate
- metadata ObjectMeta+
- spec PersistentVolumeClaimSpec+!
+ 1 metadata ObjectMeta+
+ 2 spec PersistentVolumeClaimSpec+!
 PersistentVolumeClaimVolumeSource
- claimName string+!
- readOnly bool-
+ 1 claimName string+!
+ 2 readOnly bool-
 PhotonPersistentDiskVolumeSource
- pdID string+!
- fsType string-
+ 1 pdID string+!
+ 2 fsType string-
 Pod
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec PodSpec+
- status PodStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec PodSpec+
+ 3 status PodStatus+
 PodAffinity
- requiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm- atomic
- preferredDuringSchedulingIgnoredDuringExecution []WeightedPodAffinityTerm- atomic
+ 1 requiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm- atomic
+ 2 preferredDuringSchedulingIgnoredDuringExecution []WeightedPodAffinityTerm- atomic
 PodAffinityTerm
- labelSelector LabelSelector
- namespaces []string- atomic
- topologyKey string+!
- namespaceSelector LabelSelector
- matchLabelKeys []string- atomic
- mismatchLabelKeys []string- atomic
+ 1 labelSelector LabelSelector
+ 2 namespaces []string- atomic
+ 3 topologyKey string+!
+ 4 namespaceSelector LabelSelector
+ 5 matchLabelKeys []string- atomic
+ 6 mismatchLabelKeys []string- atomic
 PodAntiAffinity
- requiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm- atomic
- preferredDuringSchedulingIgnoredDuringExecution []WeightedPodAffinityTerm- atomic
+ 1 requiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm- atomic
+ 2 preferredDuringSchedulingIgnoredDuringExecution []WeightedPodAffinityTerm- atomic
 PodCertificateProjection
- signerName string-!
- keyType string-!
- maxExpirationSeconds int32
- credentialBundlePath string-
- keyPath string-
- certificateChainPath string-
- userAnnotations {}string-
- user int64
+ 1 signerName string-!
+ 2 keyType string-!
+ 3 maxExpirationSeconds int32
+ 4 credentialBundlePath string-
+ 5 keyPath string-
+ 6 certificateChainPath string-
+ 7 userAnnotations {}string-
+ 8 user int64
 PodCondition
- type PodConditionType+!
- observedGeneration int64-
- status ConditionStatus+!
- lastProbeTime time+
- lastTransitionTime time+
- reason string-
- message string-
+ 1 type PodConditionType+!
+ 7 observedGeneration int64-
+ 2 status ConditionStatus+!
+ 3 lastProbeTime time+
+ 4 lastTransitionTime time+
+ 5 reason string-
+ 6 message string-
 PodDNSConfig
- nameservers []string- atomic
- searches []string- atomic
- options []PodDNSConfigOption- atomic
+ 1 nameservers []string- atomic
+ 2 searches []string- atomic
+ 3 options []PodDNSConfigOption- atomic
 PodDNSConfigOption
- name string-
- value string
+ 1 name string-
+ 2 value string
 PodDisruptionBudget
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec PodDisruptionBudgetSpec+
- status PodDisruptionBudgetStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec PodDisruptionBudgetSpec+
+ 3 status PodDisruptionBudgetStatus+
 PodDisruptionBudgetSpec
- minAvailable intorstring
- selector LabelSelector patch=replace
- maxUnavailable intorstring
- unhealthyPodEvictionPolicy UnhealthyPodEvictionPolicyType
+ 1 minAvailable intorstring
+ 2 selector LabelSelector patch=replace
+ 3 maxUnavailable intorstring
+ 4 unhealthyPodEvictionPolicy UnhealthyPodEvictionPolicyType
 PodDisruptionBudgetStatus
- observedGeneration int64-
- disruptedPods {}time-
- disruptionsAllowed int32+
- currentHealthy int32+
- desiredHealthy int32+
- expectedPods int32+
- conditions []Condition- patch=merge:type map=type
+ 1 observedGeneration int64-
+ 2 disruptedPods {}time-
+ 3 disruptionsAllowed int32+
+ 4 currentHealthy int32+
+ 5 desiredHealthy int32+
+ 6 expectedPods int32+
+ 7 conditions []Condition- patch=merge:type map=type
 PodExtendedResourceClaimStatus
- requestMappings []ContainerExtendedResourceRequest! atomic
- resourceClaimName string+!
+ 1 requestMappings []ContainerExtendedResourceRequest! atomic
+ 2 resourceClaimName string+!
 PodIP
- ip string+!
+ 1 ip string+!
 PodOS
- name OSName+!
+ 1 name OSName+!
 PodReadinessGate
- conditionType PodConditionType+!
+ 1 conditionType PodConditionType+!
 PodResourceClaim
- name string+!
- resourceClaimName string
- resourceClaimTemplateName string
+ 1 name string+!
+ 3 resourceClaimName string
+ 4 resourceClaimTemplateName string
 PodResourceClaimStatus
- name string+!
- resourceClaimName string
+ 1 name string+!
+ 2 resourceClaimName string
 PodSchedulingGate
- name string+!
+ 1 name string+!
 PodSchedulingGroup
- podGroupName string
+ 1 podGroupName string
 PodSecurityContext
- seLinuxOptions SELinuxOptions
- windowsOptions WindowsSecurityContextOptions
- runAsUser int64
- runAsGroup int64
- runAsNonRoot bool
- supplementalGroups []int64- atomic
- supplementalGroupsPolicy SupplementalGroupsPolicy
- fsGroup int64
- sysctls []Sysctl- atomic
- fsGroupChangePolicy PodFSGroupChangePolicy
- seccompProfile SeccompProfile
- appArmorProfile AppArmorProfile
- seLinuxChangePolicy PodSELinuxChangePolicy
+ 1 seLinuxOptions SELinuxOptions
+ 8 windowsOptions WindowsSecurityContextOptions
+ 2 runAsUser int64
+ 6 runAsGroup int64
+ 3 runAsNonRoot bool
+ 4 supplementalGroups []int64- atomic
+ 12 supplementalGroupsPolicy SupplementalGroupsPolicy
+ 5 fsGroup int64
+ 7 sysctls []Sysctl- atomic
+ 9 fsGroupChangePolicy PodFSGroupChangePolicy
+ 10 seccompProfile SeccompProfile
+ 11 appArmorProfile AppArmorProfile
+ 13 seLinuxChangePolicy PodSELinuxChangePolicy
 PodSpec
- volumes []Volume- patch=merge,retainKeys:name map=name
- initContainers []Container- patch=merge:name map=name
- containers []Container! patch=merge:name map=name
- ephemeralContainers []EphemeralContainer- patch=merge:name map=name
- restartPolicy RestartPolicy-
- terminationGracePeriodSeconds int64
- activeDeadlineSeconds int64
- dnsPolicy DNSPolicy-
- nodeSelector {}string- atomic
- serviceAccountName string-
- serviceAccount string-
- automountServiceAccountToken bool
- nodeName string-
- hostNetwork bool-
- hostPID bool-
- hostIPC bool-
- shareProcessNamespace bool
- securityContext PodSecurityContext
- imagePullSecrets []LocalObjectReference- patch=merge:name map=name
- hostname string-
- subdomain string-
- affinity Affinity
- schedulerName string-
- tolerations []Toleration- atomic
- hostAliases []HostAlias- patch=merge:ip map=ip
- priorityClassName string-
- priority int32
- dnsConfig PodDNSConfig
- readinessGates []PodReadinessGate- atomic
- runtimeClassName string
- enableServiceLinks bool
- preemptionPolicy PreemptionPolicy
- overhead ResourceList-
- topologySpreadConstraints []TopologySpreadConstraint- patch=merge:topologyKey map=topologyKey,whenUnsatisfiable
- setHostnameAsFQDN bool
- os PodOS
- hostUsers bool
- schedulingGates []PodSchedulingGate- patch=merge:name map=name
- resourceClaims []PodResourceClaim- patch=merge,retainKeys:name map=name
- resources ResourceRequirements
- hostnameOverride string
- schedulingGroup PodSchedulingGroup
- evictionResponders []EvictionResponder- patch=merge:name map=name
- scaleDownGracePeriodSeconds int64 preview
+ 1 volumes []Volume- patch=merge,retainKeys:name map=name
+ 20 initContainers []Container- patch=merge:name map=name
+ 2 containers []Container! patch=merge:name map=name
+ 34 ephemeralContainers []EphemeralContainer- patch=merge:name map=name
+ 3 restartPolicy RestartPolicy-
+ 4 terminationGracePeriodSeconds int64
+ 5 activeDeadlineSeconds int64
+ 6 dnsPolicy DNSPolicy-
+ 7 nodeSelector {}string- atomic
+ 8 serviceAccountName string-
+ 9 serviceAccount string-
+ 21 automountServiceAccountToken bool
+ 10 nodeName string-
+ 11 hostNetwork bool-
+ 12 hostPID bool-
+ 13 hostIPC bool-
+ 27 shareProcessNamespace bool
+ 14 securityContext PodSecurityContext
+ 15 imagePullSecrets []LocalObjectReference- patch=merge:name map=name
+ 16 hostname string-
+ 17 subdomain string-
+ 18 affinity Affinity
+ 19 schedulerName string-
+ 22 tolerations []Toleration- atomic
+ 23 hostAliases []HostAlias- patch=merge:ip map=ip
+ 24 priorityClassName string-
+ 25 priority int32
+ 26 dnsConfig PodDNSConfig
+ 28 readinessGates []PodReadinessGate- atomic
+ 29 runtimeClassName string
+ 30 enableServiceLinks bool
+ 31 preemptionPolicy PreemptionPolicy
+ 32 overhead ResourceList-
+ 33 topologySpreadConstraints []TopologySpreadConstraint- patch=merge:topologyKey map=topologyKey,whenUnsatisfiable
+ 35 setHostnameAsFQDN bool
+ 36 os PodOS
+ 37 hostUsers bool
+ 38 schedulingGates []PodSchedulingGate- patch=merge:name map=name
+ 39 resourceClaims []PodResourceClaim- patch=merge,retainKeys:name map=name
+ 40 resources ResourceRequirements
+ 41 hostnameOverride string
+ 43 schedulingGroup PodSchedulingGroup
+ 44 evictionResponders []EvictionResponder- patch=merge:name map=name
+ 0 scaleDownGracePeriodSeconds int64 preview
 PodStatus
- observedGeneration int64-
- phase PodPhase-
- conditions []PodCondition- patch=merge:type map=type
- message string-
- reason string-
- nominatedNodeName string-
- hostIP string-
- hostIPs []HostIP- patch=merge:ip atomic
- podIP string-
- podIPs []PodIP- patch=merge:ip map=ip
- startTime time
- initContainerStatuses []ContainerStatus- atomic
- containerStatuses []ContainerStatus- atomic
- qosClass PodQOSClass-
- ephemeralContainerStatuses []ContainerStatus- atomic
- resize PodResizeStatus-
- resourceClaimStatuses []PodResourceClaimStatus- patch=merge,retainKeys:name map=name
- extendedResourceClaimStatus PodExtendedResourceClaimStatus
- allocatedResources ResourceList-
- resources ResourceRequirements
- nodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus- patch=merge:resourceClaimName map=resourceClaimName
- volumeHealth []PodVolumeHealth- map=name
+ 17 observedGeneration int64-
+ 1 phase PodPhase-
+ 2 conditions []PodCondition- patch=merge:type map=type
+ 3 message string-
+ 4 reason string-
+ 11 nominatedNodeName string-
+ 5 hostIP string-
+ 16 hostIPs []HostIP- patch=merge:ip atomic
+ 6 podIP string-
+ 12 podIPs []PodIP- patch=merge:ip map=ip
+ 7 startTime time
+ 10 initContainerStatuses []ContainerStatus- atomic
+ 8 containerStatuses []ContainerStatus- atomic
+ 9 qosClass PodQOSClass-
+ 13 ephemeralContainerStatuses []ContainerStatus- atomic
+ 14 resize PodResizeStatus-
+ 15 resourceClaimStatuses []PodResourceClaimStatus- patch=merge,retainKeys:name map=name
+ 18 extendedResourceClaimStatus PodExtendedResourceClaimStatus
+ 19 allocatedResources ResourceList-
+ 20 resources ResourceRequirements
+ 21 nodeAllocatableResourceClaimStatuses []NodeAllocatableResourceClaimStatus- patch=merge:resourceClaimName map=resourceClaimName
+ 22 volumeHealth []PodVolumeHealth- map=name
 PodTemplate
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- template PodTemplateSpec+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 template PodTemplateSpec+
 PodTemplateSpec
- metadata ObjectMeta+
- spec PodSpec+
+ 1 metadata ObjectMeta+
+ 2 spec PodSpec+
 PodVolumeHealth
- name string+!
- healthConditions []VolumeHealthCondition- patch=merge:status map=status,reason
- lastTransitionTime time+
+ 1 name string+!
+ 2 healthConditions []VolumeHealthCondition- patch=merge:status map=status,reason
+ 3 lastTransitionTime time+
 PolicyRule
- verbs []string! atomic
- apiGroups []string- atomic
- resources []string- atomic
- resourceNames []string- atomic
- nonResourceURLs []string- atomic
+ 1 verbs []string! atomic
+ 2 apiGroups []string- atomic
+ 3 resources []string- atomic
+ 4 resourceNames []string- atomic
+ 5 nonResourceURLs []string- atomic
 PortStatus
- port int32+!
- protocol Protocol+!
- error string
+ 1 port int32+!
+ 2 protocol Protocol+!
+ 3 error string
 PortworxVolumeSource
- volumeID string+!
- fsType string-
- readOnly bool-
+ 1 volumeID string+!
+ 2 fsType string-
+ 3 readOnly bool-
 Preconditions
- uid types.UID
- resourceVersion string
+ 1 uid types.UID
+ 2 resourceVersion string
 PreferredSchedulingTerm
- weight int32+!
- preference NodeSelectorTerm+!
+ 1 weight int32+!
+ 2 preference NodeSelectorTerm+!
 PriorityClass
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- value int32+
- globalDefault bool-
- description string-
- preemptionPolicy PreemptionPolicy
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 value int32+
+ 3 globalDefault bool-
+ 4 description string-
+ 5 preemptionPolicy PreemptionPolicy
 Probe
- exec ExecAction
- httpGet HTTPGetAction
- tcpSocket TCPSocketAction
- grpc GRPCAction
- initialDelaySeconds int32-
- timeoutSeconds int32-
- periodSeconds int32-
- successThreshold int32-
- failureThreshold int32-
- terminationGracePeriodSeconds int64
+ 1.1 exec ExecAction
+ 1.2 httpGet HTTPGetAction
+ 1.3 tcpSocket TCPSocketAction
+ 1.4 grpc GRPCAction
+ 2 initialDelaySeconds int32-
+ 3 timeoutSeconds int32-
+ 4 periodSeconds int32-
+ 5 successThreshold int32-
+ 6 failureThreshold int32-
+ 7 terminationGracePeriodSeconds int64
 ProjectedVolumeSource
- sources []VolumeProjection atomic
- defaultMode int32
- defaultUser int64
+ 1 sources []VolumeProjection atomic
+ 2 defaultMode int32
+ 3 defaultUser int64
 QuobyteVolumeSource
- registry string+!
- volume string+!
- readOnly bool-
- user string-
- group string-
- tenant string-
+ 1 registry string+!
+ 2 volume string+!
+ 3 readOnly bool-
+ 4 user string-
+ 5 group string-
+ 6 tenant string-
 RBDVolumeSource
- monitors []string! atomic
- image string+!
- fsType string-
- pool string-
- user string-
- keyring string-
- secretRef LocalObjectReference
- readOnly bool-
+ 1 monitors []string! atomic
+ 2 image string+!
+ 3 fsType string-
+ 4 pool string-
+ 5 user string-
+ 6 keyring string-
+ 7 secretRef LocalObjectReference
+ 8 readOnly bool-
 ReplicaSet
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec ReplicaSetSpec+!
- status ReplicaSetStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec ReplicaSetSpec+!
+ 3 status ReplicaSetStatus+
 ReplicaSetCondition
- type ReplicaSetConditionType+
- status ConditionStatus+
- lastTransitionTime time+
- reason string-
- message string-
+ 1 type ReplicaSetConditionType+
+ 2 status ConditionStatus+
+ 3 lastTransitionTime time+
+ 4 reason string-
+ 5 message string-
 ReplicaSetSpec
- replicas int32
- minReadySeconds int32-
- selector LabelSelector~!
- template PodTemplateSpec+
+ 1 replicas int32
+ 4 minReadySeconds int32-
+ 2 selector LabelSelector~!
+ 3 template PodTemplateSpec+
 ReplicaSetStatus
- replicas int32+!
- fullyLabeledReplicas int32-
- readyReplicas int32-
- availableReplicas int32-
- terminatingReplicas int32
- observedGeneration int64-
- conditions []ReplicaSetCondition- patch=merge:type map=type
+ 1 replicas int32+!
+ 2 fullyLabeledReplicas int32-
+ 4 readyReplicas int32-
+ 5 availableReplicas int32-
+ 7 terminatingReplicas int32
+ 3 observedGeneration int64-
+ 6 conditions []ReplicaSetCondition- patch=merge:type map=type
 ResourceAttributes
- namespace string-
- verb string-
- group string-
- version string-
- resource string-
- subresource string-
- name string-
- fieldSelector FieldSelectorAttributes
- labelSelector LabelSelectorAttributes
+ 1 namespace string-
+ 2 verb string-
+ 3 group string-
+ 4 version string-
+ 5 resource string-
+ 6 subresource string-
+ 7 name string-
+ 8 fieldSelector FieldSelectorAttributes
+ 9 labelSelector LabelSelectorAttributes
 ResourceClaim
- name string+!
- request string-
+ 1 name string+!
+ 2 request string-
 ResourceFieldSelector atomic
- containerName string-
- resource string+!
- divisor quantity+
+ 1 containerName string-
+ 2 resource string+!
+ 3 divisor quantity+
 ResourceHealth
- resourceID ResourceID+!
- health ResourceHealthStatus-
- message string
+ 1 resourceID ResourceID+!
+ 2 health ResourceHealthStatus-
+ 6 message string
 ResourceQuota
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec ResourceQuotaSpec+
- status ResourceQuotaStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec ResourceQuotaSpec+
+ 3 status ResourceQuotaStatus+
 ResourceQuotaSpec
- hard ResourceList-
- scopes []ResourceQuotaScope- atomic
- scopeSelector ScopeSelector
+ 1 hard ResourceList-
+ 2 scopes []ResourceQuotaScope- atomic
+ 3 scopeSelector ScopeSelector
 ResourceQuotaStatus
- hard ResourceList-
- used ResourceList-
+ 1 hard ResourceList-
+ 2 used ResourceList-
 ResourceRequirements
- limits ResourceList-
- requests ResourceList-
- claims []ResourceClaim- map=name
+ 1 limits ResourceList-
+ 2 requests ResourceList-
+ 3 claims []ResourceClaim- map=name
 ResourceRule
- verbs []string! atomic
- apiGroups []string- atomic
- resources []string- atomic
- resourceNames []string- atomic
+ 1 verbs []string! atomic
+ 2 apiGroups []string- atomic
+ 3 resources []string- atomic
+ 4 resourceNames []string- atomic
 ResourceStatus
- name ResourceName+!
- resources []ResourceHealth- map=resourceID
+ 1 name ResourceName+!
+ 2 resources []ResourceHealth- map=resourceID
 Role
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- rules []PolicyRule atomic
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 rules []PolicyRule atomic
 RoleBinding
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- subjects []Subject- atomic
- roleRef RoleRef+!
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 subjects []Subject- atomic
+ 3 roleRef RoleRef+!
 RoleRef atomic
- apiGroup string+
- kind string+!
- name string+!
+ 1 apiGroup string+
+ 2 kind string+!
+ 3 name string+!
 RollingUpdateDeployment
- maxUnavailable intorstring
- maxSurge intorstring
+ 1 maxUnavailable intorstring
+ 2 maxSurge intorstring
 SELinuxOptions
- user string-
- role string-
- type string-
- level string-
+ 1 user string-
+ 2 role string-
+ 3 type string-
+ 4 level string-
 Scale
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec ScaleSpec+
- status ScaleStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec ScaleSpec+
+ 3 status ScaleStatus+
 ScaleIOVolumeSource
- gateway string+!
- system string+!
- secretRef LocalObjectReference~
- sslEnabled bool-
- protectionDomain string-
- storagePool string-
- storageMode string-
- volumeName string-
- fsType string-
- readOnly bool-
+ 1 gateway string+!
+ 2 system string+!
+ 3 secretRef LocalObjectReference~
+ 4 sslEnabled bool-
+ 5 protectionDomain string-
+ 6 storagePool string-
+ 7 storageMode string-
+ 8 volumeName string-
+ 9 fsType string-
+ 10 readOnly bool-
 ScaleSpec
- replicas int32-
+ 1 replicas int32-
 ScaleStatus
- replicas int32+!
- selector string-
+ 1 replicas int32+!
+ 2 selector string-
 ScopeSelector atomic
- matchExpressions []ScopedResourceSelectorRequirement- atomic
+ 1 matchExpressions []ScopedResourceSelectorRequirement- atomic
 ScopedResourceSelectorRequirement
- scopeName ResourceQuotaScope+!
- operator ScopeSelectorOperator+!
- values []string- atomic
+ 1 scopeName ResourceQuotaScope+!
+ 2 operator ScopeSelectorOperator+!
+ 3 values []string- atomic
 SeccompProfile
- type SeccompProfileType+!
- localhostProfile string
+ 1 type SeccompProfileType+!
+ 2 localhostProfile string
 Secret
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- immutable bool
- data {}bytes-
- stringData {}string-
- type SecretType-
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 5 immutable bool
+ 2 data {}bytes-
+ 4 stringData {}string-
+ 3 type SecretType-
 SecretEnvSource
- name string-
- optional bool
+ 1.1 name string-
+ 2 optional bool
 SecretKeySelector atomic
- name string-
- key string+!
- optional bool
+ 1.1 name string-
+ 2 key string+!
+ 3 optional bool
 SecretProjection
- name string-
- items []KeyToPath- atomic
- optional bool
+ 1.1 name string-
+ 2 items []KeyToPath- atomic
+ 4 optional bool
 SecretVolumeSource
- secretName string-
- items []KeyToPath- atomic
- defaultMode int32
- optional bool
- defaultUser int64
+ 1 secretName string-
+ 2 items []KeyToPath- atomic
+ 3 defaultMode int32
+ 4 optional bool
+ 5 defaultUser int64
 SecurityContext
- capabilities Capabilities
- privileged bool
- seLinuxOptions SELinuxOptions
- windowsOptions WindowsSecurityContextOptions
- runAsUser int64
- runAsGroup int64
- runAsNonRoot bool
- readOnlyRootFilesystem bool
- allowPrivilegeEscalation bool
- procMount ProcMountType
- seccompProfile SeccompProfile
- appArmorProfile AppArmorProfile
+ 1 capabilities Capabilities
+ 2 privileged bool
+ 3 seLinuxOptions SELinuxOptions
+ 10 windowsOptions WindowsSecurityContextOptions
+ 4 runAsUser int64
+ 8 runAsGroup int64
+ 5 runAsNonRoot bool
+ 6 readOnlyRootFilesystem bool
+ 7 allowPrivilegeEscalation bool
+ 9 procMount ProcMountType
+ 11 seccompProfile SeccompProfile
+ 12 appArmorProfile AppArmorProfile
 SelfSubjectAccessReview
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec SelfSubjectAccessReviewSpec+!
- status SubjectAccessReviewStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec SelfSubjectAccessReviewSpec+!
+ 3 status SubjectAccessReviewStatus+
 SelfSubjectAccessReviewSpec
- resourceAttributes ResourceAttributes
- nonResourceAttributes NonResourceAttributes
+ 1 resourceAttributes ResourceAttributes
+ 2 nonResourceAttributes NonResourceAttributes
 SelfSubjectReview
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- status SelfSubjectReviewStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 status SelfSubjectReviewStatus+
 SelfSubjectReviewStatus
- userInfo UserInfo+
+ 1 userInfo UserInfo+
 SelfSubjectRulesReview
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec SelfSubjectRulesReviewSpec+!
- status SubjectRulesReviewStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec SelfSubjectRulesReviewSpec+!
+ 3 status SubjectRulesReviewStatus+
 SelfSubjectRulesReviewSpec
- namespace string-
+ 1 namespace string-
 Service
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec ServiceSpec+
- status ServiceStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec ServiceSpec+
+ 3 status ServiceStatus+
 ServiceAccount
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- secrets []ObjectReference- patch=merge:name map=name
- imagePullSecrets []LocalObjectReference- atomic
- automountServiceAccountToken bool
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 secrets []ObjectReference- patch=merge:name map=name
+ 3 imagePullSecrets []LocalObjectReference- atomic
+ 4 automountServiceAccountToken bool
 ServiceAccountTokenProjection
- audience string-
- expirationSeconds int64
- path string+!
- user int64
+ 1 audience string-
+ 2 expirationSeconds int64
+ 3 path string+!
+ 4 user int64
 ServicePort
- name string-
- protocol Protocol-
- appProtocol string
- port int32+!
- targetPort intorstring+
- nodePort int32-
+ 1 name string-
+ 2 protocol Protocol-
+ 6 appProtocol string
+ 3 port int32+!
+ 4 targetPort intorstring+
+ 5 nodePort int32-
 ServiceSpec
- ports []ServicePort- patch=merge:port map=port,protocol
- selector {}string- atomic
- clusterIP string-
- clusterIPs []string- atomic
- type ServiceType-
- externalIPs []string- atomic
- sessionAffinity ServiceAffinity-
- loadBalancerIP string-
- loadBalancerSourceRanges []string- atomic
- externalName string-
- externalTrafficPolicy ServiceExternalTrafficPolicy-
- healthCheckNodePort int32-
- publishNotReadyAddresses bool-
- sessionAffinityConfig SessionAffinityConfig
- ipFamilies []IPFamily- atomic
- ipFamilyPolicy IPFamilyPolicy
- allocateLoadBalancerNodePorts bool
- loadBalancerClass string
- internalTrafficPolicy ServiceInternalTrafficPolicy
- trafficDistribution string
+ 1 ports []ServicePort- patch=merge:port map=port,protocol
+ 2 selector {}string- atomic
+ 3 clusterIP string-
+ 18 clusterIPs []string- atomic
+ 4 type ServiceType-
+ 5 externalIPs []string- atomic
+ 7 sessionAffinity ServiceAffinity-
+ 8 loadBalancerIP string-
+ 9 loadBalancerSourceRanges []string- atomic
+ 10 externalName string-
+ 11 externalTrafficPolicy ServiceExternalTrafficPolicy-
+ 12 healthCheckNodePort int32-
+ 13 publishNotReadyAddresses bool-
+ 14 sessionAffinityConfig SessionAffinityConfig
+ 19 ipFamilies []IPFamily- atomic
+ 17 ipFamilyPolicy IPFamilyPolicy
+ 20 allocateLoadBalancerNodePorts bool
+ 21 loadBalancerClass string
+ 22 internalTrafficPolicy ServiceInternalTrafficPolicy
+ 23 trafficDistribution string
 ServiceStatus
- loadBalancer LoadBalancerStatus+
- conditions []Condition- patch=merge:type map=type
+ 1 loadBalancer LoadBalancerStatus+
+ 2 conditions []Condition- patch=merge:type map=type
 SessionAffinityConfig
- clientIP ClientIPConfig
+ 1 clientIP ClientIPConfig
 ShardInfo
- selector string+!
+ 1 selector string+!
 SleepAction
- seconds int64+!
+ 1 seconds int64+!
 Status
- kind string-
- apiVersion string-
- metadata ListMeta+
- status string-
- message string-
- reason StatusReason-
- details StatusDetails
- code int32-
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ListMeta+
+ 2 status string-
+ 3 message string-
+ 4 reason StatusReason-
+ 5 details StatusDetails
+ 6 code int32-
 StatusCause
- reason CauseType-
- message string-
- field string-
+ 1 reason CauseType-
+ 2 message string-
+ 3 field string-
 StatusDetails
- name string-
- group string-
- kind string-
- uid types.UID-
- causes []StatusCause- atomic
- retryAfterSeconds int32-
+ 1 name string-
+ 2 group string-
+ 3 kind string-
+ 6 uid types.UID-
+ 4 causes []StatusCause- atomic
+ 5 retryAfterSeconds int32-
 StorageOSVolumeSource
- volumeName string-
- volumeNamespace string-
- fsType string-
- readOnly bool-
- secretRef LocalObjectReference
+ 1 volumeName string-
+ 2 volumeNamespace string-
+ 3 fsType string-
+ 4 readOnly bool-
+ 5 secretRef LocalObjectReference
 Subject atomic
- kind string+!
- apiGroup string-
- name string+!
- namespace string-
+ 1 kind string+!
+ 2 apiGroup string-
+ 3 name string+!
+ 4 namespace string-
 SubjectAccessReview
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec SubjectAccessReviewSpec+!
- status SubjectAccessReviewStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec SubjectAccessReviewSpec+!
+ 3 status SubjectAccessReviewStatus+
 SubjectAccessReviewSpec
- resourceAttributes ResourceAttributes
- nonResourceAttributes NonResourceAttributes
- user string-
- groups []string- atomic
- extra {}[]string-
- uid string-
+ 1 resourceAttributes ResourceAttributes
+ 2 nonResourceAttributes NonResourceAttributes
+ 3 user string-
+ 4 groups []string- atomic
+ 5 extra {}[]string-
+ 6 uid string-
 SubjectAccessReviewStatus
- allowed bool+!
- denied bool-
- reason string-
- evaluationError string-
+ 1 allowed bool+!
+ 4 denied bool-
+ 2 reason string-
+ 3 evaluationError string-
 SubjectRulesReviewStatus
- resourceRules []ResourceRule! atomic
- nonResourceRules []NonResourceRule! atomic
- incomplete bool+!
- evaluationError string-
+ 1 resourceRules []ResourceRule! atomic
+ 2 nonResourceRules []NonResourceRule! atomic
+ 3 incomplete bool+!
+ 4 evaluationError string-
 Sysctl
- name string+!
- value string+!
+ 1 name string+!
+ 2 value string+!
 TCPSocketAction
- port intorstring+!
- host string-
+ 1 port intorstring+!
+ 2 host string-
 Taint
- key string+!
- value string-
- effect TaintEffect+!
- timeAdded time
+ 1 key string+!
+ 2 value string-
+ 3 effect TaintEffect+!
+ 4 timeAdded time
 TokenRequest
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec TokenRequestSpec+
- status TokenRequestStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec TokenRequestSpec+
+ 3 status TokenRequestStatus+
 TokenRequestSpec
- audiences []string atomic
- expirationSeconds int64~
- boundObjectRef BoundObjectReference~
- attestations {}[]string-
+ 1 audiences []string atomic
+ 4 expirationSeconds int64~
+ 3 boundObjectRef BoundObjectReference~
+ 5 attestations {}[]string-
 TokenRequestStatus
- token string+
- expirationTimestamp time+
+ 1 token string+
+ 2 expirationTimestamp time+
 TokenReview
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- spec TokenReviewSpec+!
- status TokenReviewStatus+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec TokenReviewSpec+!
+ 3 status TokenReviewStatus+
 TokenReviewSpec
- token string-!
- audiences []string- atomic
+ 1 token string-!
+ 2 audiences []string- atomic
 TokenReviewStatus
- authenticated bool-
- user UserInfo+
- audiences []string- atomic
- error string-
+ 1 authenticated bool-
+ 2 user UserInfo+
+ 4 audiences []string- atomic
+ 3 error string-
 Toleration
- key string-
- operator TolerationOperator-
- value string-
- effect TaintEffect-
- tolerationSeconds int64
+ 1 key string-
+ 2 operator TolerationOperator-
+ 3 value string-
+ 4 effect TaintEffect-
+ 5 tolerationSeconds int64
 TopologySpreadConstraint
- maxSkew int32+!
- topologyKey string+!
- whenUnsatisfiable UnsatisfiableConstraintAction+!
- labelSelector LabelSelector
- minDomains int32
- nodeAffinityPolicy NodeInclusionPolicy
- nodeTaintsPolicy NodeInclusionPolicy
- matchLabelKeys []string- atomic
+ 1 maxSkew int32+!
+ 2 topologyKey string+!
+ 3 whenUnsatisfiable UnsatisfiableConstraintAction+!
+ 4 labelSelector LabelSelector
+ 5 minDomains int32
+ 6 nodeAffinityPolicy NodeInclusionPolicy
+ 7 nodeTaintsPolicy NodeInclusionPolicy
+ 8 matchLabelKeys []string- atomic
 TypedLocalObjectReference atomic
- apiGroup string~
- kind string+!
- name string+!
+ 1 apiGroup string~
+ 2 kind string+!
+ 3 name string+!
 TypedObjectReference
- apiGroup string~
- kind string+!
- name string+!
- namespace string
+ 1 apiGroup string~
+ 2 kind string+!
+ 3 name string+!
+ 4 namespace string
 UpdateOptions
- kind string-
- apiVersion string-
- dryRun []string- atomic
- fieldManager string-
- fieldValidation string-
+ 0 kind string-
+ 0 apiVersion string-
+ 1 dryRun []string- atomic
+ 2 fieldManager string-
+ 3 fieldValidation string-
 UserInfo
- username string-
- uid string-
- groups []string- atomic
- extra {}[]string-
+ 1 username string-
+ 2 uid string-
+ 3 groups []string- atomic
+ 4 extra {}[]string-
 Volume
- name string+!
- hostPath HostPathVolumeSource
- emptyDir EmptyDirVolumeSource
- gcePersistentDisk GCEPersistentDiskVolumeSource
- awsElasticBlockStore AWSElasticBlockStoreVolumeSource
- gitRepo GitRepoVolumeSource
- secret SecretVolumeSource
- nfs NFSVolumeSource
- iscsi ISCSIVolumeSource
- glusterfs GlusterfsVolumeSource
- persistentVolumeClaim PersistentVolumeClaimVolumeSource
- rbd RBDVolumeSource
- flexVolume FlexVolumeSource
- cinder CinderVolumeSource
- cephfs CephFSVolumeSource
- flocker FlockerVolumeSource
- downwardAPI DownwardAPIVolumeSource
- fc FCVolumeSource
- azureFile AzureFileVolumeSource
- configMap ConfigMapVolumeSource
- vsphereVolume VsphereVirtualDiskVolumeSource
- quobyte QuobyteVolumeSource
- azureDisk AzureDiskVolumeSource
- photonPersistentDisk PhotonPersistentDiskVolumeSource
- projected ProjectedVolumeSource
- portworxVolume PortworxVolumeSource
- scaleIO ScaleIOVolumeSource
- storageos StorageOSVolumeSource
- csi CSIVolumeSource
- ephemeral EphemeralVolumeSource
- image ImageVolumeSource
+ 1 name string+!
+ 2.1 hostPath HostPathVolumeSource
+ 2.2 emptyDir EmptyDirVolumeSource
+ 2.3 gcePersistentDisk GCEPersistentDiskVolumeSource
+ 2.4 awsElasticBlockStore AWSElasticBlockStoreVolumeSource
+ 2.5 gitRepo GitRepoVolumeSource
+ 2.6 secret SecretVolumeSource
+ 2.7 nfs NFSVolumeSource
+ 2.8 iscsi ISCSIVolumeSource
+ 2.9 glusterfs GlusterfsVolumeSource
+ 2.10 persistentVolumeClaim PersistentVolumeClaimVolumeSource
+ 2.11 rbd RBDVolumeSource
+ 2.12 flexVolume FlexVolumeSource
+ 2.13 cinder CinderVolumeSource
+ 2.14 cephfs CephFSVolumeSource
+ 2.15 flocker FlockerVolumeSource
+ 2.16 downwardAPI DownwardAPIVolumeSource
+ 2.17 fc FCVolumeSource
+ 2.18 azureFile AzureFileVolumeSource
+ 2.19 configMap ConfigMapVolumeSource
+ 2.20 vsphereVolume VsphereVirtualDiskVolumeSource
+ 2.21 quobyte QuobyteVolumeSource
+ 2.22 azureDisk AzureDiskVolumeSource
+ 2.23 photonPersistentDisk PhotonPersistentDiskVolumeSource
+ 2.26 projected ProjectedVolumeSource
+ 2.24 portworxVolume PortworxVolumeSource
+ 2.25 scaleIO ScaleIOVolumeSource
+ 2.27 storageos StorageOSVolumeSource
+ 2.28 csi CSIVolumeSource
+ 2.29 ephemeral EphemeralVolumeSource
+ 2.30 image ImageVolumeSource
 VolumeDevice
- name string+!
- devicePath string+!
+ 1 name string+!
+ 2 devicePath string+!
 VolumeHealthCondition
- status VolumeHealthStatusType+!
- reason string+!
- message string-
+ 1 status VolumeHealthStatusType+!
+ 2 reason string+!
+ 3 message string-
 VolumeHealthStatus
- healthConditions []VolumeHealthCondition- patch=merge:status map=status,reason
- lastTransitionTime time+
+ 1 healthConditions []VolumeHealthCondition- patch=merge:status map=status,reason
+ 2 lastTransitionTime time+
 VolumeMount
- name string+!
- readOnly bool-
- recursiveReadOnly RecursiveReadOnlyMode
- mountPath string+!
- subPath string-
- mountPropagation MountPropagationMode
- subPathExpr string-
- bindMountOptions []string- set
+ 1 name string+!
+ 2 readOnly bool-
+ 7 recursiveReadOnly RecursiveReadOnlyMode
+ 3 mountPath string+!
+ 4 subPath string-
+ 5 mountPropagation MountPropagationMode
+ 6 subPathExpr string-
+ 8 bindMountOptions []string- set
 VolumeMountStatus
- name string+!
- mountPath string+!
- readOnly bool-
- recursiveReadOnly RecursiveReadOnlyMode
- volumeStatus VolumeStatus
+ 1 name string+!
+ 2 mountPath string+!
+ 3 readOnly bool-
+ 4 recursiveReadOnly RecursiveReadOnlyMode
+ 5 volumeStatus VolumeStatus
 VolumeProjection
- secret SecretProjection
- downwardAPI DownwardAPIProjection
- configMap ConfigMapProjection
- serviceAccountToken ServiceAccountTokenProjection
- clusterTrustBundle ClusterTrustBundleProjection
- podCertificate PodCertificateProjection
+ 1 secret SecretProjection
+ 2 downwardAPI DownwardAPIProjection
+ 3 configMap ConfigMapProjection
+ 4 serviceAccountToken ServiceAccountTokenProjection
+ 5 clusterTrustBundle ClusterTrustBundleProjection
+ 6 podCertificate PodCertificateProjection
 VolumeResourceRequirements
- limits ResourceList-
- requests ResourceList-
+ 1 limits ResourceList-
+ 2 requests ResourceList-
 VolumeStatus
- image ImageVolumeStatus
+ 1 image ImageVolumeStatus
 VsphereVirtualDiskVolumeSource
- volumePath string+!
- fsType string-
- storagePolicyName string-
- storagePolicyID string-
+ 1 volumePath string+!
+ 2 fsType string-
+ 3 storagePolicyName string-
+ 4 storagePolicyID string-
 WeightedPodAffinityTerm
- weight int32+!
- podAffinityTerm PodAffinityTerm+!
+ 1 weight int32+!
+ 2 podAffinityTerm PodAffinityTerm+!
 WindowsSecurityContextOptions
- gmsaCredentialSpecName string
- gmsaCredentialSpec string
- runAsUserName string
- hostProcess bool
+ 1 gmsaCredentialSpecName string
+ 2 gmsaCredentialSpec string
+ 3 runAsUserName string
+ 4 hostProcess bool
 core.Event
- kind string-
- apiVersion string-
- metadata ObjectMeta+!
- involvedObject ObjectReference+!
- reason string-
- message string-
- source EventSource+
- firstTimestamp time+
- lastTimestamp time+
- count int32-
- type string-
- eventTime microtime+
- series core.EventSeries
- action string-
- related ObjectReference
- reportingComponent string+
- reportingInstance string+
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+!
+ 2 involvedObject ObjectReference+!
+ 3 reason string-
+ 4 message string-
+ 5 source EventSource+
+ 6 firstTimestamp time+
+ 7 lastTimestamp time+
+ 8 count int32-
+ 9 type string-
+ 10 eventTime microtime+
+ 11 series core.EventSeries
+ 12 action string-
+ 13 related ObjectReference
+ 14 reportingComponent string+
+ 15 reportingInstance string+
 core.EventSeries
- count int32-
- lastObservedTime microtime+
+ 1 count int32-
+ 2 lastObservedTime microtime+
 events.Event
- kind string-
- apiVersion string-
- metadata ObjectMeta+
- eventTime microtime+!
- series events.EventSeries
- reportingController string-
- reportingInstance string-
- action string-
- reason string-
- regarding ObjectReference+
- related ObjectReference
- note string-
- type string-
- deprecatedSource EventSource+
- deprecatedFirstTimestamp time+
- deprecatedLastTimestamp time+
- deprecatedCount int32-
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 eventTime microtime+!
+ 3 series events.EventSeries
+ 4 reportingController string-
+ 5 reportingInstance string-
+ 6 action string-
+ 7 reason string-
+ 8 regarding ObjectReference+
+ 9 related ObjectReference
+ 10 note string-
+ 11 type string-
+ 12 deprecatedSource EventSource+
+ 13 deprecatedFirstTimestamp time+
+ 14 deprecatedLastTimestamp time+
+ 15 deprecatedCount int32-
 events.EventSeries
- count int32+!
- lastObservedTime microtime+!
+ 1 count int32+!
+ 2 lastObservedTime microtime+!
 """
