@@ -137,15 +137,7 @@ def _spend(budget: Document, pod: str, now: Instant) -> Verdict:
         text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         return Verdict(statuses.forbidden("policy", "poddisruptionbudget", name, text))
     if allowed == 0:
-        text = (
-            f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods "
-            f"and has {status.get('currentHealthy', 0)} currently"
-        )
-        failed: Mapping[str, Any] = next((c for c in status.get("conditions", ()) if c.get("type") == "DisruptionAllowed"), {})
-        if failed.get("status") == "False" and failed.get("reason") == "SyncFailed":
-            why = f"it failed sync: {failed.get('message', '')}"
-            text = f"The disruption budget {name} does not allow evicting pods currently because {why}"
-        return Verdict(statuses.too_many_requests(_REFUSED, [{"reason": "DisruptionBudget", "message": text}]))
+        return Verdict(statuses.too_many_requests(_REFUSED, [{"reason": "DisruptionBudget", "message": _why_none(name, status)}]))
     status["disruptionsAllowed"] = allowed - 1
     if allowed == 1:
         condition = {
@@ -158,6 +150,22 @@ def _spend(budget: Document, pod: str, now: Instant) -> Verdict:
         set_condition(status, condition, now)
     status["disruptedPods"] = {**status.get("disruptedPods", {}), pod: as_time(now)}
     return Verdict(None, budget)
+
+
+def _why_none(name: str, status: Mapping[str, Any]) -> str:
+    """Why a budget that is up to date allows nothing."""
+    for condition in status.get("conditions", ()):
+        if (condition.get("type"), condition.get("status"), condition.get("reason")) == (
+            "DisruptionAllowed",
+            "False",
+            "SyncFailed",
+        ):
+            why = f"it failed sync: {condition.get('message', '')}"
+            return f"The disruption budget {name} does not allow evicting pods currently because {why}"
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    if healthy > desired:
+        return f"The disruption budget {name} does not allow evicting pods currently"
+    return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
 
 
 def tell_of_eviction(pod: Document, now: Instant) -> None:
