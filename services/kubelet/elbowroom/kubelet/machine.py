@@ -383,7 +383,7 @@ class Kubelet:
             self._readmit(now, worker)
         self.emit(*self.allocated.save(), Step("R3 re-admitted"))
         for worker in self.workers.values():
-            if worker.active:
+            if worker.active and worker.layer is not None:  # one that was deleted before it got anything has nothing
                 self._resizes.note_allocation(worker, "admitted")
             self._back_fill(now, worker)
             if worker.active and not self._resizes.is_allocated(worker):

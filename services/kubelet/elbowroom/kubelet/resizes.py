@@ -230,6 +230,7 @@ class Resizes:
             **self._identity(worker),
             "vector": _cpu_and_memory(spec_requests(worker.allocated_pod)),
             "containers": {name: msgspec.to_builtins(r) for name, r in (worker.layer.containers or {}).items()},
+            "level": msgspec.to_builtins(worker.layer.level),
             "allocatable": _cpu_and_memory(of(self._kubelet.node.status.allocatable)),
             "cause": cause,
         }

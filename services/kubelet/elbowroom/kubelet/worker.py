@@ -12,7 +12,7 @@ from typing import Any, Protocol, assert_never
 import msgspec
 
 from elbowroom.api.objects import Container, Pod, ResourceRequirements
-from elbowroom.api.resources import Resources, effective_requests
+from elbowroom.api.resources import Resources, effective_requests, maximum, spec_requests
 from elbowroom.kubelet import actuation, lifecycle
 from elbowroom.kubelet.actuation import latest
 from elbowroom.kubelet.allocation import summary, with_allocation
@@ -178,7 +178,10 @@ class PodWorker:
         layer = self.layer
         if self._counts is None or self._counts[0] is not self.pod or self._counts[1] is not layer:
             level = self._kubelet.config.on("InPlacePodLevelResourcesVerticalScaling")
-            self._counts = (self.pod, layer, effective_requests(self.allocated_pod, pod_level_status=level))
+            pod = self.allocated_pod
+            # The status may still call the last resize infeasible, and so leave out the spec: here that is the allocation.
+            counts = maximum(spec_requests(pod), effective_requests(pod, pod_level_status=level))
+            self._counts = (self.pod, layer, counts)
         return self._counts[2]
 
     @property
