@@ -237,6 +237,16 @@ def test_a_good_run_holds() -> None:
     assert all(report.looked_at.values()), "every invariant had something to look at"
 
 
+def a_checkpoint(kind: str, sha: str) -> dict[str, Any]:
+    return {"kind": f"ckpt.{kind}", "proc": "kubelet/n1", "node": "n1", "key": "allocated_pods_state", "sha": sha}
+
+
+@pytest.mark.parametrize(("found", "holds"), [("s1", True), ("s2", True), ("s0", False), ("s3", False)])
+def test_of_writes_that_were_announced_together_each_may_be_what_is_found(found: str, holds: bool) -> None:
+    run = [a_checkpoint("dirsync", "s0"), a_checkpoint("tmp", "s1"), a_checkpoint("tmp", "s2"), a_checkpoint("dirsync", "s1")]
+    assert judge(history_of([*run, a_checkpoint("loaded", found)])).held is holds
+
+
 @pytest.mark.parametrize(("invariant", "why", "change"), VIOLATIONS, ids=[f"{i}: {why}" for i, why, _ in VIOLATIONS])
 def test_a_broken_run_is_caught(invariant: str, why: str, change: Change) -> None:
     records = a_good_run()

@@ -77,6 +77,24 @@ async def test_writes_that_wait_are_committed_together_and_answered_in_order(ear
 
 
 @on_a_loop
+async def test_what_announces_a_write_is_in_the_history_before_the_write_is_on_the_disk(ear: Ear) -> None:
+    await ear.host(gated(ear))
+    client, disk = await ear.client("a"), gate_of(ear)
+    first = asyncio.ensure_future(do(client, ["note", "begun.x"], ["persist", "x", "1"], ["note", "after.x"]))
+    await begun(disk)
+    assert ear.kinds("a")[-1] == "begun.x"
+    second = asyncio.ensure_future(
+        do(client, ["persist", "y", "1"], ["note", "after.y"], ["note", "begun.z"], ["persist", "z", "1"])
+    )
+    while (await client.call("state", timeout=0.05)).code is not Code.DEADLINE_EXCEEDED:
+        pass  # the machine is stepped while the disk is busy
+    disk.gate.set()
+    await asyncio.gather(first, second)
+    assert disk.groups == [["x"], ["y", "z"]]
+    assert ear.kinds("a")[-4:] == ["begun.x", "after.x", "begun.z", "after.y"]
+
+
+@on_a_loop
 async def test_while_a_failpoint_is_armed_no_write_is_moved_ahead(ear: Ear) -> None:
     await ear.host(gated(ear))
     client, disk = await ear.client("a"), gate_of(ear)

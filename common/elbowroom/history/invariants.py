@@ -170,7 +170,9 @@ def allocation_survives(history: History) -> Iterator[Violation]:
             begun[place].append(record)
         elif record["kind"] == "ckpt.dirsync":
             durable[place] = record
-            begun[place].clear()
+            # A group of writes is announced before the first of them is durable.
+            shas = [r["sha"] for r in begun[place]]
+            begun[place] = begun[place][shas.index(record["sha"]) + 1 :] if record["sha"] in shas else []
         elif place in durable or begun[place]:
             allowed = {r["sha"] for r in begun[place]} | ({durable[place]["sha"]} if place in durable else {""})
             if record["sha"] not in allowed:

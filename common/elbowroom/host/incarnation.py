@@ -125,8 +125,9 @@ class Incarnation:
 
     Effects go through one queue, in order. Where a ``Persist`` comes up, the writes that wait behind it are committed with it,
     while the machine goes on being stepped: moving a write ahead of a ``Send``, ``Note`` or ``Step`` looks to everybody else like a
-    death just before that effect. While a failpoint is armed nothing is moved. ``SetTimer`` holds at once, for timers die with the
-    process anyway.
+    death just before that effect. A ``Note`` right before a ``Persist`` announces it and is moved with it, so the history knows
+    of whatever may be on the disk. While a failpoint is armed nothing is moved. ``SetTimer`` holds at once, for timers die with
+    the process anyway.
     """
 
     def __init__(self, process: Process, spec: MachineSpec, epoch: int, store: Store, seed: int) -> None:
@@ -379,26 +380,32 @@ class Incarnation:
         self._loop.run_in_executor(None, task).add_done_callback(done)
 
     def _group(self) -> list[Persist]:
-        """Take the writes to commit next out of the queue."""
+        """Take the writes to commit next out of the queue, and say what announces them."""
         strictly = self._process.failpoints.waits_for(self.spec.name)
         group: list[Persist] = []
         passed: list[Effect] = []
         pending = self._pending
+        before: Effect | None = None
         while pending and len(group) < GROUP_MAX:
             effect = pending[0]
             if isinstance(effect, Persist):
+                if isinstance(before, Note):
+                    passed.pop()
+                    self._carry_out(before)
                 group.append(effect)
             elif strictly or isinstance(effect, Work):
                 break
             else:
                 passed.append(effect)
-            pending.popleft()
+            before = pending.popleft()
         pending.extendleft(reversed(passed))
         return group
 
     def _commit(self, group: list[Persist]) -> None:
         disk, writer = self._store.disk, self._store.writer
         assert disk is not None, "the disk was loaded before the machine started"
+        if self._history.waiting:
+            self._history.flush()  # nothing may be on the disk that was not announced
         if writer is None:
             disk.commit(group, self._at_step_on_writer)
         else:
