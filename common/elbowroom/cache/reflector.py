@@ -33,6 +33,7 @@ View = TypeVar("View")
 
 CREDIT = 512
 SILENCE_SECONDS = 15.0
+STATE_NEVER_ENDED = "the end of the state was lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +169,12 @@ class Reflector(Generic[View]):
         return self.open(now)
 
     def _on_event(self, now: Instant, event: StreamEvent) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
-        gap = event.sequence != self._sequence + 1 or (self._initial is None and event.previous != self._revision)
-        if gap:
-            if event.sequence <= self._sequence:
-                return (), ()  # doubled on the way
+        if event.sequence <= self._sequence:
+            return (), ()  # doubled on the way
+        if event.sequence != self._sequence + 1 or (self._initial is None and event.previous != self._revision):
             return self._broken(now, f"event {event.sequence} after {self._sequence}"), ()
+        if self._initial is not None and event.change != "ADDED":
+            return self._broken(now, STATE_NEVER_ENDED), ()
         self._heard = now
         self._sequence = event.sequence
         effects: list[Effect] = []
@@ -217,7 +219,7 @@ class Reflector(Generic[View]):
                 return (), ()
             return self._broken(now, f"a bookmark tells of {mark.sequence} events, {self._sequence} came"), ()
         if self._initial is not None and not mark.initial_end:
-            return (), ()  # the bookmark that ends the state may be lost: idle ones are no sign that it will come
+            return self._broken(now, STATE_NEVER_ENDED), ()  # idle bookmarks come after it only
         self._heard = now
         self._backoff.reset("open")
         gone: list[Change[View]] = []

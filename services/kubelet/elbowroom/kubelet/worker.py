@@ -45,6 +45,7 @@ GRACE_SECONDS_MIN = 2.0
 """Even a container whose pod has no grace gets SIGTERM and this long, as upstream's do."""
 STOP_MARGIN_SECONDS = 2.0
 SANDBOX_RETRY_SECONDS = 1.0
+ASK_AGAIN_SECONDS = 5.0
 
 
 class Services(Protocol):
@@ -73,9 +74,12 @@ class _Call:
     """The call in flight: what it is, and what its answer means."""
 
     method: str
+    body: Any
     container: str
     done: Done
     failed: Failed
+    until: Instant
+    """When the kubelet gives up; until then an unanswered call is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +317,11 @@ class PodWorker:
         call, self._call = self._call, None
         self._suspect_at = None
         assert call is not None, "an answer belongs to the call in flight"
+        if end.code is Code.DEADLINE_EXCEEDED and now < call.until:
+            # Lost on the way, or the runtime takes its time: it joins a call to the one under way.
+            self._call = call
+            self._kubelet.ask(now, self, call.method, call.body, ASK_AGAIN_SECONDS)
+            return
         if end.code is Code.OK:
             call.done(now, end.body)
             if call.method == "UpdateContainerResources":
@@ -496,9 +505,10 @@ class PodWorker:
         """Make the call that is then in flight; ``done`` and ``failed`` take its answer."""
         self.token += 1
         container = getattr(body, "container", "")
-        self._call = _Call(method, container if isinstance(container, str) else "", done, failed)
+        until = Instant(now + seconds(timeout))
+        self._call = _Call(method, body, container if isinstance(container, str) else "", done, failed, until)
         self._kubelet.metrics.operations.labels(operation_type(method)).inc()
-        self._kubelet.ask(now, self, method, body, timeout)
+        self._kubelet.ask(now, self, method, body, min(timeout, ASK_AGAIN_SECONDS))
 
     def _retry_later(self, now: Instant, code: Code, message: str) -> None:
         self._rest_until = Instant(now + seconds(SANDBOX_RETRY_SECONDS))
