@@ -45,7 +45,7 @@ V2: Mapping[str, Any] = {
     "definitions": {},
 }
 """``/openapi/v2``: clients that know v3 only ask for it to learn that a kind is in neither."""
-V2_PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+V2_PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
 def _proto(number: int, content: bytes) -> bytes:

@@ -1,0 +1,163 @@
+"""A real kubectl against the API server's machine behind the facade, in one process."""
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from elbowroom.apiserver.drivers.certificates import make_credentials, write_kubeconfig
+
+from .mini import Mini
+
+KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
+
+pytestmark = [pytest.mark.kubectl, pytest.mark.skipif(KUBECTL is None, reason="no kubectl: install the dev dependencies")]
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  schedulerName: nobody
+  containers:
+  - name: c
+    image: registry.k8s.io/pause:3.10
+    resources: {requests: {cpu: 500m, memory: 64Mi}, limits: {cpu: "1", memory: 128Mi}}
+"""
+
+
+class Shell:
+    """Runs kubectl with a home of its own; an answer is (exit status, stdout, stderr)."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    async def __call__(self, *arguments: str, stdin: str = "", editor: str = "") -> tuple[int, str, str]:
+        assert KUBECTL is not None
+        process = await asyncio.create_subprocess_exec(
+            KUBECTL,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={
+                "KUBECONFIG": str(self._home / "kubeconfig"),
+                "HOME": str(self._home),
+                "PATH": "/usr/bin:/bin",
+                "KUBE_EDITOR": editor,
+            },
+        )
+        async with asyncio.timeout(60):
+            out, error = await process.communicate(stdin.encode())
+        assert process.returncode is not None
+        return process.returncode, out.decode(), error.decode()
+
+    async def ok(self, *arguments: str, stdin: str = "", editor: str = "") -> str:
+        status, out, error = await self(*arguments, stdin=stdin, editor=editor)
+        assert status == 0, f"kubectl {' '.join(arguments)}: {error}"
+        return out
+
+
+@pytest.fixture
+def session(pki: Path, tmp_path: Path) -> Callable[[Callable[[Shell], Awaitable[None]]], None]:
+    def run(scenario: Callable[[Shell], Awaitable[None]]) -> None:
+        async def whole() -> None:
+            mini = Mini(str(pki))
+            port = await mini.start()
+            try:
+                write_kubeconfig(tmp_path / "kubeconfig", make_credentials(pki), f"https://127.0.0.1:{port}")
+                await scenario(Shell(tmp_path))
+            finally:
+                await mini.stop()
+
+        asyncio.run(whole())
+
+    return run
+
+
+Session = Callable[[Callable[[Shell], Awaitable[None]]], None]
+
+
+def test_kubectl_discovers_and_explains_what_is_served(session: Session) -> None:
+    async def scenario(kubectl: Shell) -> None:
+        assert "v1.37" in await kubectl.ok("version")
+        assert "poddisruptionbudgets" in await kubectl.ok("api-resources", "--api-group=policy", "-o", "name")
+        assert "disableResizePreemption" in await kubectl.ok("explain", "node.spec.podPreemptionPolicy")
+        assert "strategy" in await kubectl.ok("explain", "deployment.spec", "--recursive")
+        assert await kubectl("explain", "pod.spec.nosuch") == (
+            1,
+            "KIND:       Pod\nVERSION:    v1\n\n",
+            'error: field "nosuch" does not exist\n',
+        )
+        assert await kubectl.ok("get", "--raw", "/readyz") == "ok"
+        status, _, error = await kubectl("create", "-f", "-", stdin="{apiVersion: v1, kind: Nothing, metadata: {name: u}}")
+        assert (status, 'no matches for kind "Nothing" in version "v1"' in error) == (1, True)
+
+    session(scenario)
+
+
+def test_kubectl_makes_looks_at_changes_and_deletes_objects(session: Session) -> None:
+    async def scenario(kubectl: Shell) -> None:
+        assert await kubectl.ok("create", "-f", "-", stdin=POD) == "pod/web created\n"
+        rows = (await kubectl.ok("get", "pods", "-o", "wide")).splitlines()
+        assert rows[0].split("  ")[0] == "NAME" and "NOMINATED NODE" in rows[0]
+        assert rows[1].split()[:4] == ["web", "0/1", "Pending", "0"]
+        patch = json.dumps({"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "700m"}}}]}})
+        assert await kubectl.ok("patch", "pod", "web", "--subresource=resize", "-p", patch) == "pod/web patched\n"
+        path = "jsonpath={.spec.containers[0].resources.requests.cpu} {.metadata.generation}"
+        assert await kubectl.ok("get", "pod", "web", "-o", path) == "700m 2"
+        assert "edited" in await kubectl.ok("edit", "pod", "web", "--subresource=resize", editor="sed -i s/700m/800m/")
+        assert await kubectl.ok("label", "pod", "web", "colour=red") == "pod/web labeled\n"
+        assert await kubectl.ok("apply", "-f", "-", stdin=POD.replace("app: web", "app: api").replace("500m", "800m"))
+        assert "web" in await kubectl.ok("get", "pods", "-l", "app=api,colour=red")
+        status, _, error = await kubectl("create", "-f", "-", stdin=POD.replace("resources", "resource"))
+        assert (status, 'strict decoding error: unknown field "spec.containers[0].resource"' in error) == (1, True)
+        assert "deleted" in await kubectl.ok("delete", "pod", "web", "--now")
+        assert await kubectl("get", "pod", "web") == (1, "", 'Error from server (NotFound): pods "web" not found\n')
+
+    session(scenario)
+
+
+def test_kubectl_creates_with_protobuf_bodies(session: Session) -> None:
+    async def scenario(kubectl: Shell) -> None:
+        assert await kubectl.ok("create", "namespace", "two") == "namespace/two created\n"
+        await kubectl.ok("create", "deployment", "d", "--image=x", "--replicas=0", "-n", "two")
+        await kubectl.ok("create", "quota", "q", "--hard=cpu=2,pods=3", "-n", "two")
+        await kubectl.ok("create", "pdb", "p", "--selector=app=d", "--min-available=50%", "-n", "two")
+        await kubectl.ok("create", "priorityclass", "c", "--value=7", "--preemption-policy=Never")
+        assert await kubectl.ok("get", "quota", "q", "-n", "two", "-o", "jsonpath={.spec}") == '{"hard":{"cpu":"2","pods":"3"}}'
+        assert await kubectl.ok("get", "pdb", "p", "-n", "two", "-o", "jsonpath={.spec.minAvailable}") == "50%"
+        assert await kubectl.ok("auth", "can-i", "create", "pods") == "yes\n"
+        assert (await kubectl("auth", "can-i", "create", "pods", "--as=nobody"))[:2] == (1, "no\n")
+
+    session(scenario)
+
+
+def test_kubectl_watches(session: Session) -> None:
+    async def scenario(kubectl: Shell) -> None:
+        await kubectl.ok("create", "configmap", "m", "--from-literal=k=v")
+        waiting = asyncio.create_task(
+            kubectl("wait", "--for=jsonpath={.data.k}=w", "configmap/m", "--timeout=30s"),
+        )
+        await kubectl.ok("patch", "configmap", "m", "--type=merge", "-p", '{"data":{"k":"w"}}')
+        assert await waiting == (0, "configmap/m condition met\n", "")
+        status, out, _ = await kubectl("get", "configmaps", "-w", "-o", "name", "--request-timeout=1s")
+        assert (status, out) == (0, "configmap/m\n")
+
+    session(scenario)
+
+
+def test_somebody_without_rights_is_told_what_is_missing(session: Session) -> None:
+    async def scenario(kubectl: Shell) -> None:
+        status, _, error = await kubectl("get", "nodes", "--as=nobody")
+        assert status == 1
+        assert error == (
+            'Error from server (Forbidden): nodes is forbidden: User "nobody" cannot list resource "nodes" '
+            'in API group "" at the cluster scope\n'
+        )
+
+    session(scenario)
