@@ -32,7 +32,7 @@ from uvicorn.server import ServerState
 from elbowroom.apiserver import discovery, negotiation, openapi, schema, statuses, tables
 from elbowroom.apiserver.drivers.certificates import make_credentials
 from elbowroom.apiserver.drivers.protocol import PatientProtocol
-from elbowroom.apiserver.identity import ANONYMOUS, MASTERS, Authenticator, Identity, check_path
+from elbowroom.apiserver.identity import MASTERS, Authenticator, Identity, check_path
 from elbowroom.apiserver.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
 from elbowroom.apiserver.routing import Document, Target, route
 from elbowroom.apiserver.statuses import ApiError
@@ -743,6 +743,3 @@ class _Dumper(yaml.CSafeDumper):
 def _as_yaml(body: bytes) -> bytes:
     text: str = yaml.dump(_decode(body), Dumper=_Dumper, allow_unicode=True, default_flow_style=False)
     return text.encode()
-
-
-__all__ = ["ANONYMOUS", "Facade", "build"]
