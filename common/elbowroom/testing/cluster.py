@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from elbowroom.api.objects import Pod
+from elbowroom.api.resources import actual_requests, allocated_requests, spec_requests
 from elbowroom.client import Answer, HttpClient
 from elbowroom.host.clock import Clock
 from elbowroom.host.history import History
@@ -37,11 +38,14 @@ Document = dict[str, Any]
 Ran = subprocess.CompletedProcess[str]
 
 
-def until(what: str, look: Callable[[], Found | None], within: float = PATIENCE_SECONDS) -> Found:
-    """The first answer of ``look`` that is true; AssertionError with ``what`` and the last answer after ``within`` seconds.
-
-    A connection that is refused or cut meanwhile is not yet an answer.
-    """
+def until(
+    what: str,
+    look: Callable[[], Found | None],
+    within: float = PATIENCE_SECONDS,
+    state: Callable[[], object] | None = None,
+) -> Found:
+    """The first answer of ``look`` that is true; AssertionError with ``what`` and the last answer (or ``state()``) after
+    ``within`` seconds. A connection that is refused or cut meanwhile is not yet an answer."""
     deadline = time.monotonic() + within
     last: object = None
     while True:
@@ -52,7 +56,8 @@ def until(what: str, look: Callable[[], Found | None], within: float = PATIENCE_
             last = found
         except OSError as why:
             last = why
-        assert time.monotonic() < deadline, f"not within {within:.0f} s: {what}; last seen: {last!r}"
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within:.0f} s: {what}; last seen: {state() if state else last!r}")
         time.sleep(LOOK_AGAIN_SECONDS)
 
 
@@ -149,6 +154,10 @@ class Cluster:
         found = self.ask("GET", f"/api/v1/namespaces/default/pods{query}")["items"]
         return {pod.metadata.name: pod for pod in msgspec.convert(found, list[Pod])}
 
+    def state(self) -> str:
+        """The pods as they are now, for people who look for the reason of a failure."""
+        return "\n".join(described(pod) for pod in self.pods().values())
+
     def witness(self, name: str) -> "Witness":
         """A client whose requests are part of the cluster's history."""
         return Witness(self, name)
@@ -190,6 +199,14 @@ class Witness:
 
 
 _METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+
+
+def described(pod: Pod) -> str:
+    """One line about where a pod's resources stand."""
+    layers = {"desired": spec_requests(pod), "allocated": allocated_requests(pod), "actual": actual_requests(pod)}
+    conditions = [f"{c.type}={c.status}/{c.reason} {c.message!r}" for c in pod.status.conditions if c.type.startswith("PodResize")]
+    ends = " (terminating)" if pod.is_terminating else ""
+    return f"{pod.key}: {pod.status.phase}{ends} on {pod.spec.node_name or '-'}, {layers}, {conditions}"
 
 
 def path_of(request: ApiRequest) -> str:

@@ -50,6 +50,10 @@ class StatusFormat(StrEnum):
     JSON = "json"
 
 
+class Scenario(StrEnum):
+    PREEMPTION = "preemption"
+
+
 class Story(StrEnum):
     PREEMPTION = "preemption"
     DEFERRED = "deferred"
@@ -215,6 +219,26 @@ def check(history: Annotated[Path, typer.Argument(help="A directory of histories
         raise UserError(str(why)) from why
     print(verdict.text())
     raise typer.Exit(1 if verdict.failures else 0)
+
+
+@app.command()
+def explore(
+    scenario: Annotated[Scenario, typer.Argument(help="Which story.")],
+    count: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 100,
+    first_seed: Annotated[int, typer.Option("--first-seed", help="The first of them.")] = 1,
+    minutes: Annotated[float | None, typer.Option("--minutes", min=0.0, help="Stop after so long.")] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes side by side; 0: one a processor.")] = 0,
+    replay: Annotated[int | None, typer.Option("--replay", metavar="SEED", help="One seed again, with the whole verdict.")] = None,
+    systematic: Annotated[bool, typer.Option("--systematic", help="No seeds: die before each single effect.")] = False,
+    profile: Annotated[ProfileName, typer.Option(help="The design or the release.")] = ProfileName.LAB,
+) -> None:
+    """Tell a story in one process, on a seeded bus and a virtual clock, once for each seed; exit 1 names those that went wrong."""
+    from elbowroom.deploy.explore import show
+
+    if replay is not None:
+        raise typer.Exit(0 if show.replay(replay, profile.value) else 1)
+    went_well = show.explore(first_seed, count, jobs=jobs, minutes=minutes, each_effect=systematic, profile=profile.value)
+    raise typer.Exit(0 if went_well else 1)
 
 
 @app.command()

@@ -1,0 +1,53 @@
+"""The whole cluster in the simulated world: the resize by preemption under faults and under a death before each effect.
+
+``elbowroom explore preemption --seeds 1000`` and ``--systematic`` make the same runs in full; here is a part of them, and each
+seed that ever failed.
+"""
+
+import pytest
+
+from elbowroom.deploy.explore.run import Ended, Run, make, systematic
+
+FAILED_ONCE = {
+    9: "the last call to the runtime was lost and waited for two minutes",
+    119: "a kubelet came back to allocations of pods that were gone",
+    137: "the same, for an update",
+    304: "the end of the state of a busy watch was lost for ever",
+}
+
+
+def fine(ended: Ended) -> None:
+    assert not ended.failure, f"{ended.run}: {ended.failure}"
+
+
+def test_without_faults_exactly_the_victims_needed_go() -> None:
+    ended = make(Run(1))
+    fine(ended)
+    assert ended.victims == 2
+
+
+@pytest.mark.parametrize("profile", ["lab", "v1.37"])
+@pytest.mark.parametrize("block", range(8))
+def test_the_story_comes_to_its_end_under_faults(block: int, profile: str) -> None:
+    for seed in range(1 + 10 * block, 11 + 10 * block):
+        fine(make(Run(seed, hostile=True, profile=profile)))
+
+
+@pytest.mark.parametrize("seed", FAILED_ONCE, ids=[f"{seed}: {why}" for seed, why in FAILED_ONCE.items()])
+def test_a_seed_that_failed_holds(seed: int) -> None:
+    fine(make(Run(seed, hostile=True)))
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_a_process_may_die_before_each_effect(part: int) -> None:
+    runs = systematic(1, "lab")
+    assert len(runs) > 1000, "the story has become shorter than this test believes"
+    for run in runs[part * 17 :: 170]:
+        fine(make(run))
+
+
+def test_one_seed_is_one_history() -> None:
+    first, second = make(Run(5, hostile=True)), make(Run(5, hostile=True))
+    fine(first)
+    assert first.history == second.history
+    assert first.history != make(Run(6, hostile=True)).history
