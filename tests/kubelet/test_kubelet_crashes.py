@@ -12,6 +12,7 @@ from kubelet_world import KUBELET, NODE, World, a_container, a_pod
 from elbowroom.api.resources import of
 from elbowroom.kubelet.checkpoint import CorruptCheckpoint
 from elbowroom.kubelet.machine import build
+from elbowroom.wire import ApiRequest, Call, Message, decode_value
 
 POLICY = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
 
@@ -265,6 +266,31 @@ def test_what_ran_before_is_not_pushed_out_by_a_pod_that_came_while_the_kubelet_
     world.start_kubelet()
     world.until(lambda: world.status("0-older")["phase"] == "Failed")
     assert world.status("a")["phase"] == world.status("b")["phase"] == "Running"
+
+
+def test_what_an_ended_pod_had_may_be_anothers_before_the_api_server_hears_of_its_end() -> None:
+    world = World()
+    start(world)
+    for name in ("0", "b"):
+        world.api.create("pods", a_pod(name, a_container(cpu="1"), grace=1))
+    world.run(2)
+    hear = world.api.received
+
+    def without_the_end_of_0(source: str, message: Message) -> None:
+        if not (isinstance(message, Call) and message.method == "api" and decode_value(message.body, ApiRequest).name == "0"):
+            hear(source, message)
+
+    world.api.received = without_the_end_of_0  # type: ignore[method-assign]
+    world.api.resize("a", "x", requests={"cpu": "3"}, limits={"cpu": "3"})
+    world.api.delete("0")
+    world.until(lambda: any(note["pod"] == "ns/0" for note in world.noted("pod.end")))
+    world.api.delete("b", grace=0)
+    world.until(lambda: world.noted("kl.judge")[-1]["verdict"] == "Granted")
+    world.kill_kubelet()
+    world.api.received = hear  # type: ignore[method-assign]
+    world.start_kubelet()
+    world.until(lambda: is_sized(world, "a", "x", "3", "100Mi") and world.api.pod("0") is None)
+    assert world.container("a", "x")["restartCount"] == 0
 
 
 def test_a_finished_pod_holds_nothing_after_a_restart() -> None:

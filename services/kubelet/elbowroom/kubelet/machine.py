@@ -428,6 +428,9 @@ class Kubelet:
                 worker.end(float(worker.pod.spec.termination_grace_period_seconds))
         elif worker.pod.is_terminating:
             worker.admitted = True
+            if worker.sandbox is None or not worker.sandbox.ready:
+                worker.over = True  # as an earlier life saw, which may have given away what the pod had (RC-72)
+                self._pod_ended(worker, worker.pod.status.phase or "Unknown")
         else:
             self._admit(now, worker, boot=True)
 
