@@ -89,11 +89,15 @@ class World:
     # ------------------------------------------------------------ asking
 
     def ask(self, request: ApiRequest, peer: str = "client/test", epoch: int = 0) -> Answer:
+        return Answer(self.ask_raw(request, peer, epoch))
+
+    def ask_raw(self, request: ApiRequest, peer: str = "client/test", epoch: int = 0) -> ApiResponse:
+        """The answer as it is, JSON or not."""
         number = next(self._ids)
         self.step(Received(peer, Call(number, "api", encode_value(request), epoch=epoch)))
         reply = self.received(peer)[-1]
         assert isinstance(reply, Reply) and reply.id == number, reply
-        return Answer(decode_value(reply.body, ApiResponse))
+        return decode_value(reply.body, ApiResponse)
 
     def received(self, peer: str) -> list[Message]:
         return [send.message for send in self.sent if send.target == peer]

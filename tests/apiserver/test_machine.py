@@ -249,20 +249,20 @@ def proxied(world: World, code: Code = Code.OK, body: bytes = b"", source: str =
     return decode_value(reply.body, ApiResponse)
 
 
-def ask_proxy(world: World, path: str, node: str = "n1") -> None:
+def ask_proxy(world: World, path: str, node: str = "n1", **query: str) -> None:
     request = ApiRequest(
-        "get", "nodes", name=node, subresource="proxy", query={"path": path}, user="admin", groups=("system:masters",)
+        "get", "nodes", name=node, subresource="proxy", query={"path": path, **query}, user="admin", groups=("system:masters",)
     )
     world.step(Received("http/7", Call(3, "api", encode_value(request))))
 
 
 def test_the_node_proxy_asks_the_kubelet_and_hands_on_what_it_says() -> None:
     world = a_world()
-    ask_proxy(world, "metrics")
+    ask_proxy(world, "metrics", limit="3")
     call = world.received("kubelet/n1")[-1]
     assert isinstance(call, Call) and (call.method, msgspec.msgpack.decode(call.body)) == (
         "proxy",
-        {"path": "metrics", "query": {}},
+        {"path": "metrics", "query": {"limit": "3"}},
     )
     body = msgspec.msgpack.encode({"status": 200, "contentType": "text/plain; version=0.0.4", "body": b"x 1\n"})
     answer = proxied(world, body=body)

@@ -1,9 +1,10 @@
 """The registry's verbs: names, conflicts, generations, options, subresources, and the words of refusals."""
 
+import copy
 from typing import Any
 
 import pytest
-from apiserver_world import World, a_node, a_pod, requests_of
+from apiserver_world import Answer, World, a_node, a_pod, requests_of
 
 from elbowroom.rpc import JSON_PATCH, MERGE_PATCH, requests
 from elbowroom.wire import ApiRequest
@@ -308,6 +309,76 @@ def test_unknown_fields_are_warned_of_ignored_or_refused(validation: str, status
             answer.message
             == 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "nope"'
         )
+
+
+def test_a_merge_patchs_unknown_fields_are_told_in_the_order_of_their_keys() -> None:
+    world = a_world()
+    world.create("pods", a_pod(), "default")
+    extra = {"z": 1, "containers": [{"name": "c", "image": "i", "y": 1, "b": 2}], "a": 3}
+    answer = world.patch("pods", "a", {"spec": extra}, namespace="default", kind=MERGE_PATCH)
+    paths = ("spec.a", "spec.containers[0].b", "spec.containers[0].y", "spec.z")
+    assert answer.warnings == tuple(f'unknown field "{path}"' for path in paths)
+
+
+def a_log(pod: dict[str, Any], **query: str) -> tuple[int, str, bytes]:
+    """What ``pods/log`` answers for a pod as it is: code, message, text."""
+    world = a_world()
+    world.create("nodes", a_node())
+    status = pod.pop("status", {})
+    assert world.create("pods", pod, "default").status == 201
+    if status:
+        assert world.patch("pods", "a", {"status": status}, namespace="default", subresource="status").status == 200
+    request = ApiRequest("get", "pods", namespace="default", name="a", subresource="log", query=query)
+    body = world.ask_raw(request)
+    return body.status, Answer(body).message if body.status != 200 else "", body.body if body.status == 200 else b""
+
+
+def state(last: dict[str, Any] | None = None, **now: dict[str, Any]) -> dict[str, Any]:
+    image = {"image": "i", "imageID": "", "ready": False, "restartCount": 0}
+    return {"status": {"containerStatuses": [{"name": "c", "state": now, "lastState": last or {}, **image}]}}
+
+
+TWO = a_pod(initContainers=[{"name": "i", "image": "i"}])
+RAN = {"terminated": {"exitCode": 0}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "query", "code", "words"),
+    [
+        (a_pod(), {}, 200, ""),
+        (a_pod(), {"container": "x"}, 400, "container x is not valid for pod a"),
+        (TWO, {}, 400, "a container name must be specified for pod a, choose one of: [c] or one of the init containers: [i]"),
+        (a_pod(node="n1"), {}, 400, 'container "c" in pod "a" is not available'),
+        (a_pod(node="n1") | state(running={}), {}, 200, ""),
+        (a_pod(node="n1") | state(terminated={"exitCode": 0}), {}, 200, ""),
+        (
+            a_pod(node="n1") | state(waiting={"reason": "ContainerCreating"}),
+            {},
+            400,
+            'container "c" in pod "a" is waiting to start: ContainerCreating',
+        ),
+        (a_pod(node="n1") | state(RAN, waiting={"reason": "CrashLoopBackOff"}), {}, 200, ""),
+        (a_pod(node="n1") | state(running={}), {"previous": "true"}, 400, 'previous terminated container "c" in pod "a" not found'),
+        (a_pod(node="n1") | state(RAN, running={}), {"previous": "true"}, 200, ""),
+    ],
+)
+def test_a_containers_log_is_empty_once_it_has_run(pod: dict[str, Any], query: dict[str, str], code: int, words: str) -> None:
+    assert a_log(copy.deepcopy(pod), **query) == (code, words, b"")
+
+
+def test_a_templates_pod_spec_is_defaulted_and_checked_as_such() -> None:
+    world = a_world()
+    container = {"name": "c", "image": "i:1", "resources": {"limits": {"cpu": "1"}}}
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container]}}
+    deployment = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    made = world.create("deployments.apps", deployment, "default").body["spec"]["template"]["spec"]
+    assert made["containers"][0]["resources"] == {"limits": {"cpu": "1"}} and made["schedulerName"] == "default-scheduler"
+    assert "enableServiceLinks" not in made
+    container["resources"] = {"limits": {"cpu": "1"}, "requests": {"cpu": "2"}}
+    assert world.patch("deployments.apps", "d", {"spec": {"template": template}}, namespace="default").message == (
+        'Deployment.apps "d" is invalid: spec.template.spec.containers[0].resources.requests: Invalid value: "2": '
+        "must be less than or equal to cpu limit of 1"
+    )
 
 
 @pytest.mark.parametrize(

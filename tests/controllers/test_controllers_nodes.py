@@ -343,3 +343,24 @@ def test_a_terminating_pod_on_a_node_out_of_service_goes() -> None:
     cluster.api.delete("pods", "ns/a")
     cluster.settle()
     assert cluster.of("pods") == []
+
+
+def asked_for_a_kept_pod(grace_seconds: int) -> list[str]:
+    """What podgc asks in a minute for an unscheduled pod that a finalizer keeps."""
+    cluster = Cluster("podgc")
+    cluster.pod("a")
+    marks = {"deletionTimestamp": as_time(cluster.now), "deletionGracePeriodSeconds": grace_seconds, "finalizers": ["a.com/keep"]}
+    cluster.api.change("pods", "ns/a", {"metadata": marks})
+    cluster.wait(60)
+    assert cluster.get("pods", "a")["metadata"]["finalizers"] == ["a.com/keep"]
+    return [request.verb for request in cluster.api.log if request.resource == "pods" and request.verb in ("patch", "delete")]
+
+
+def test_a_deleted_pod_that_a_finalizer_keeps_is_left_to_it() -> None:
+    assert asked_for_a_kept_pod(0) == ["patch"]
+
+
+def test_a_deletion_that_changes_nothing_is_repeated_with_a_back_off_only() -> None:
+    asked = asked_for_a_kept_pod(30)  # this API server keeps the grace period as it was
+    assert asked[:2] == ["patch", "delete"]
+    assert len(asked) < 20

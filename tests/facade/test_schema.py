@@ -118,7 +118,7 @@ def test_a_surrogate_pair_is_one_character() -> None:
 
 
 def test_yaml_is_read_as_the_json_that_it_means() -> None:
-    body = b"a: 1\nb: [x, yes, 2001-01-01]\n2: ~\ntrue: z\n---\nsecond: ignored\n"
+    body = b"a: 1\nb: [x, yes, 2001-01-01]\n2: ~\ntrue: z\n---\nsecond: *ignored\n"
     assert schema.parse_yaml(body) == {"a": 1, "b": ["x", True, "2001-01-01"], "2": None, "true": "z"}
 
 

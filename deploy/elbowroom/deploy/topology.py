@@ -68,7 +68,7 @@ class Topology:
         return MachineSpec(
             "apiserver",
             "elbowroom.apiserver.machine:build",
-            {"profile": self.profile},
+            {"profile": self.profile, "store": self.store},
             bind=self._address("apiserver"),
             disk=durable if self.store == "sqlite" else DiskSpec("memory"),
             drivers=[DriverSpec("elbowroom.apiserver.drivers.facade:build", facade)],

@@ -17,6 +17,8 @@ from elbowroom.api.names import label_value, qualified_name
 from elbowroom.api.objects import LabelSelector
 from elbowroom.api.selectors import of_view
 from elbowroom.apiserver.metadata import NO_FINALIZER, STANDARD_FINALIZERS
+from elbowroom.apiserver.pod_defaults import default_pod_spec
+from elbowroom.apiserver.pod_validation import validate_pod_spec
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -751,32 +753,31 @@ def _template_errors(spec: Mapping[str, Any]) -> list[FieldError]:
             found.append(invalid("spec.selector", selector, "empty selector is invalid for deployment"))
         elif not found and not selector_of(selector).matches(labels):
             found.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
-    pod = spec.get("template", {}).get("spec", {})
+    template = spec.get("template", {})
+    labelled = template.get("metadata", {}).get("labels", {})
+    for key, value in labelled.items():
+        found += [invalid("spec.template.labels", key, finding) for finding in qualified_name(key)]
+        found += [invalid("spec.template.labels", value, finding) for finding in label_value(value)]
+    pod = template.get("spec", {})
+    found += validate_pod_spec(pod, "spec.template.spec")
     if pod.get("restartPolicy", "Always") != "Always":
         found.append(not_supported("spec.template.spec.restartPolicy", pod["restartPolicy"], ("Always",)))
     if pod.get("activeDeadlineSeconds") is not None:
         found.append(forbidden("spec.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported"))
-    if not pod.get("containers"):
-        found.append(required("spec.template.spec.containers"))
     return found
 
 
 class _Templated(Strategy):
-    """What replica sets and deployments share. ``pods`` is the strategy of pods: it knows the defaults of a pod's spec."""
+    """What replica sets and deployments share."""
 
     group, categories, has_generation = "apps", ("all",), True
-
-    def __init__(self, pods: Strategy) -> None:
-        self._pods = pods
 
     def default(self, document: Document) -> None:
         spec = document.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         template = spec.setdefault("template", {})
         template.setdefault("metadata", {})
-        pod: Document = {"metadata": template["metadata"], "spec": template.setdefault("spec", {})}
-        self._pods.default(pod)
-        template["spec"] = pod["spec"]
+        default_pod_spec(template.setdefault("spec", {}))
 
     def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
         new["status"] = old["status"]
@@ -939,7 +940,7 @@ def _with_status(
 def resources(pods: Resource) -> dict[str, Resource]:
     """All that is served, by resource (``pods``, ``replicasets.apps``). ``pods`` is the row of pods."""
     namespace, node, budget, quota = NamespaceStrategy(), NodeStrategy(), BudgetStrategy(), QuotaStrategy()
-    replica_set, deployment = ReplicaSetStrategy(pods.strategy), DeploymentStrategy(pods.strategy)
+    replica_set, deployment = ReplicaSetStrategy(), DeploymentStrategy()
     rows = [
         pods,
         Resource(

@@ -254,7 +254,7 @@ class ApiServer:
             return [Send(source, Reply(call.id, body=encode_value(response)))]
         if request.name != "scheduler":
             raise statuses.no_such_resource()
-        return self._relay(now, source, call, "scheduler", "metrics")
+        return self._relay(now, source, call, "scheduler", "metrics", request.query)
 
     def _on_proxy(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
         """``nodes/NAME/proxy/PATH``: the kubelet answers."""
@@ -265,10 +265,11 @@ class ApiServer:
         if self._store.get("nodes", "", request.name) is None:
             raise statuses.not_found("", "nodes", request.name)
         path = request.query.get("path", "").strip("/")
-        return self._relay(now, source, call, f"kubelet/{request.name}", path)
+        query = {name: value for name, value in request.query.items() if name != "path"}
+        return self._relay(now, source, call, f"kubelet/{request.name}", path, query)
 
-    def _relay(self, now: Instant, source: str, call: Call, target: str, path: str) -> list[Effect]:
-        body = {"path": path, "query": {}}
+    def _relay(self, now: Instant, source: str, call: Call, target: str, path: str, query: Mapping[str, str]) -> list[Effect]:
+        body = {"path": path, "query": query}
         return self._calls.begin(now, target, "proxy", body, context=(source, call.id, target), timeout=PROXY_SECONDS)
 
     def _relayed(self, now: Instant, happened: Input) -> list[Effect]:

@@ -37,6 +37,49 @@ def _condition(pod: Mapping[str, Any], kind: str, value: str, **words: str) -> D
     return {**made, "status": value, "lastProbeTime": None, **words}
 
 
+# ---------------------------------------------------------------- logs
+
+_STATUS_FIELDS = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+_PULLS = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
+
+
+def log(pod: Mapping[str, Any], container: str, *, previous: bool) -> bytes:
+    """What a container wrote: nothing, for emulated ones write nothing; 400 if there is no such container, or it has not run."""
+    name, spec, status = pod["metadata"]["name"], pod["spec"], pod.get("status", {})
+    names = {
+        field: [one["name"] for one in spec.get(field, ())] for field in ("containers", "initContainers", "ephemeralContainers")
+    }
+    if not container:
+        if len(names["containers"]) != 1 or names["initContainers"] or names["ephemeralContainers"]:
+            raise statuses.bad_request(f"a container name must be specified for pod {name}, {_choices(names)}")
+        container = names["containers"][0]
+    if all(container not in known for known in names.values()):
+        raise statuses.bad_request(f"container {container} is not valid for pod {name}")
+    if not spec.get("nodeName"):
+        return b""
+    held = next((one for field in _STATUS_FIELDS for one in status.get(field, ()) if one.get("name") == container), None)
+    if held is None:
+        raise statuses.bad_request(f'container "{container}" in pod "{name}" is not available')
+    state, last = held.get("state", {}), held.get("lastState", {})
+    if previous:
+        if "terminated" not in last:
+            raise statuses.bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
+    elif not ("running" in state or "terminated" in state or "terminated" in last):
+        reason = state.get("waiting", {}).get("reason", "")
+        shown = f"is waiting to start: {_PULLS.get(reason, reason)}" if "waiting" in state else "is waiting to start - no logs yet"
+        raise statuses.bad_request(f'container "{container}" in pod "{name}" {shown}')
+    return b""
+
+
+def _choices(names: Mapping[str, Sequence[str]]) -> str:
+    text = f"choose one of: [{' '.join(names['containers'])}]"
+    if names["initContainers"]:
+        text += f" or one of the init containers: [{' '.join(names['initContainers'])}]"
+    if names["ephemeralContainers"]:
+        text += f" or one of the ephemeral containers: [{' '.join(names['ephemeralContainers'])}]"
+    return text
+
+
 # ---------------------------------------------------------------- binding
 
 

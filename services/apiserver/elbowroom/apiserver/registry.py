@@ -171,8 +171,10 @@ class Registry:
             case "scale" if row.scales:
                 return self._scale(context, write, row, request)
             case "log":
-                self._stored(row, request)
-                raise ApiError(501, "NotImplemented", "containers of emulated pods write no logs", {})
+                query = request.query
+                previous = query.get("previous") in ("true", "1")
+                text = podverbs.log(self._stored(row, request).document, query.get("container", ""), previous=previous)
+                return ApiResponse(200, text, content_type="text/plain")
             case name if name in row.subresources:
                 strategy = row.subresources[name]
                 match request.verb:
@@ -401,11 +403,13 @@ class Registry:
         if media != STRATEGIC_PATCH:
             trouble = _moved(patched, kind)
         decoded = schema.decode(field, patched, restored=media == STRATEGIC_PATCH) if not trouble else None
+        if decoded is not None and media == MERGE_PATCH and (decoded.unknown or decoded.error is not None):
+            decoded = schema.decode(field, _sorted(patched))  # upstream's library writes what it has merged with sorted keys
         if decoded is not None and decoded.error is not None:
             trouble = decoded.error
         elif decoded is not None and options.validation != "Ignore":
-            if media != STRATEGIC_PATCH:
-                decoded.unknown.sort()  # upstream's libraries write objects with sorted keys
+            if media == JSON_PATCH:
+                decoded.unknown.sort()
             loose = intake.loose_ends(parsed, decoded)
             if loose and options.validation == "Strict":
                 trouble = f"strict decoding error: {', '.join(loose)}"
@@ -628,6 +632,13 @@ def _moved(patched: Any, kind: Strategy) -> str:
     if not isinstance(said_kind, str | None) or not isinstance(said_version, str | None):
         return ""
     return intake.misplaced(said_kind or kind.kind, said_version or kind.api_version, kind.kind, kind.api_version)
+
+
+def _sorted(value: Any) -> Any:
+    """The same value with the keys of all objects in order."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _json_kind(value: Any) -> str:

@@ -92,6 +92,8 @@ class _Rest:
     written: Mapping[str, int]
     had: Mapping[str, int]
     until: Instant
+    retries: bool = False
+    """The queue brings the key back, after its back-off."""
 
 
 class Controllers:
@@ -204,7 +206,8 @@ class Controllers:
         for (place, key), rest in list(self._resting.items()):
             if self._is_over(now, rest):
                 del self._resting[place, key]
-                self._controllers[place].queue.add(key)
+                if not rest.retries:
+                    self._controllers[place].queue.add(key)
 
     def _closed(self, now: Instant, place: int, key: str) -> None:
         """All requests of a key's round have ended."""
@@ -216,7 +219,7 @@ class Controllers:
             self._last_written[place, key] = ended.written
         if ended.written:
             had = {resource: self._reflectors[resource].revision for resource in ended.written}
-            self._resting[place, key] = _Rest(ended.written, had, Instant(now + seconds(REST_SECONDS_MAX)))
+            self._resting[place, key] = _Rest(ended.written, had, Instant(now + seconds(REST_SECONDS_MAX)), ended.failed)
         if ended.failed:
             queue.fail(now, key)
         else:

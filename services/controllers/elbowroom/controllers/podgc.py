@@ -78,6 +78,8 @@ class PodGc(Controller):
         pod = self.shared.pods.get(key)
         if pod is None or not pod.is_terminating:
             return NOTHING
+        if _is_deleted(pod):
+            return NOTHING
         if not pod.spec.node_name:
             return Plan((_end(pod, now, None),))
         node = self.shared.nodes.get(pod.spec.node_name)
@@ -103,7 +105,7 @@ class PodGc(Controller):
             "message": "PodGC: node no longer exists",
             "lastTransitionTime": as_time(now),
         }
-        return Plan(tuple(_end(pod, now, condition) for pod in pods))
+        return Plan(tuple(_end(pod, now, condition) for pod in pods if not _is_deleted(pod)))
 
     def answered(self, now: Instant, key: str, ask: Ask, outcome: Outcome) -> Iterable[Told]:
         if ask.tag == "verify":
@@ -115,6 +117,12 @@ class PodGc(Controller):
                 self._missing[name] = now
                 self.queue.add_at(key, Instant(now + QUARANTINE))
         return ()
+
+
+def _is_deleted(pod: Pod) -> bool:
+    """Has all been done to end it, so that only its finalizers keep it?"""
+    metadata = pod.metadata
+    return pod.is_terminal and bool(metadata.finalizers) and pod.is_terminating and metadata.deletion_grace_period_seconds == 0
 
 
 def _end(pod: Pod, now: Instant, condition: dict[str, str] | None) -> Ask:

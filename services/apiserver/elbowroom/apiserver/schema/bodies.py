@@ -7,6 +7,7 @@ states, for the words that upstream has for the fault.
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import yaml
@@ -334,7 +335,7 @@ def parse_yaml(body: bytes) -> Any:
     if len(body) > YAML_BYTES_MAX:
         raise MalformedBodyError(f"yaml: the body is larger than {YAML_BYTES_MAX} bytes")
     try:
-        if b"*" in body and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, _Loader)):
+        if b"*" in body and any(isinstance(event, yaml.AliasEvent) for event in _first_document(body)):
             raise MalformedBodyError("yaml: aliases are not accepted")
         value = next(yaml.load_all(body, _Loader), None)
     except yaml.MarkedYAMLError as why:
@@ -344,6 +345,14 @@ def parse_yaml(body: bytes) -> Any:
             raise
         raise MalformedBodyError(f"yaml: {why}") from why
     return _plain(value, 0)
+
+
+def _first_document(body: bytes) -> Iterator[yaml.Event]:
+    """What the loader reads up to the end of the first document; the rest of a stream counts for nothing."""
+    for event in yaml.parse(body, _Loader):
+        yield event
+        if isinstance(event, yaml.DocumentEndEvent):
+            return
 
 
 def _yaml_line(why: yaml.MarkedYAMLError) -> str:
