@@ -4,10 +4,10 @@ import os
 import resource
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from elbowroom.history.files import load
 from elbowroom.host.clock import Clock
@@ -65,22 +65,25 @@ def test_the_log_line_is_for_people_and_leaves_out_what_is_too_frequent(tmp_path
     )
 
 
-@pytest.fixture
+@contextmanager
 def no_room() -> Iterator[None]:
-    """Files may not grow beyond 4096 bytes."""
+    """Files may not grow beyond 4096 bytes: no file of this process, so nothing else may be written meanwhile."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_a_full_disk_costs_records_and_the_gap_is_told(tmp_path: Path, no_room: None) -> None:
+def test_a_full_disk_costs_records_and_the_gap_is_told(tmp_path: Path) -> None:
     history = History(str(tmp_path), AUTHOR, Clock())
     for _ in range(40):
         history.note("n", {"padding": "x" * 50})
-    history.flush()
+    with no_room():
+        history.flush()
     os.truncate(tmp_path / "kubelet_node-1.7.jsonl", 0)
     history.note("after", {})
     history.close()
