@@ -158,7 +158,7 @@ class TinyTopology(Topology):
         factory = f"tiny:{'api_server' if spec.name == 'apiserver' else 'service'}"
         config = {"fail": self.fail.get(spec.name, "")}
         disk = spec.disk
-        if disk.kind not in ("memory", "files"):
+        if disk.kind not in ("memory", "boot", "files"):
             disk = msgspec.structs.replace(disk, kind="files")
         return msgspec.structs.replace(spec, factory=factory, config=config, drivers=drivers, disk=disk)
 

@@ -322,7 +322,7 @@ async def test_a_delay_holds_up_the_machines_effects_and_is_reported(ear: Ear) -
     assert (fault["name"], fault["args"]["label"]) == ("delay", "K2")
 
 
-@pytest.mark.parametrize("kind", ["memory", "files"])
+@pytest.mark.parametrize("kind", ["memory", "boot", "files"])
 def test_a_kill_at_a_step_of_a_shared_process_ends_that_life_there(kind: str) -> None:
     @on_a_loop
     async def test(ear: Ear) -> None:

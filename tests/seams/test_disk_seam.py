@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elbowroom.apiserver.drivers.sqlite import SqliteDisk
+from elbowroom.host.bootdisk import BootDisk
 from elbowroom.host.disks import FilesDisk, MemoryDisk
 from elbowroom.host.seams import Disk
 from elbowroom.machine import Persist
@@ -21,17 +22,22 @@ Reopen = Callable[[], Disk]
 def nothing(label: str) -> None: ...
 
 
-@pytest.fixture(params=["memory", "files", "sqlite", "simulated"])
+@pytest.fixture(params=["memory", "boot", "files", "sqlite", "simulated"])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Reopen:
     kept: dict[str, Disk] = {"memory": MemoryDisk(), "simulated": SimDisk(random.Random(1))}
     made: list[Disk] = []
+    makers: dict[str, Callable[[], Disk]] = {
+        "boot": lambda: BootDisk(str(tmp_path / "boot")),
+        "files": lambda: FilesDisk(str(tmp_path / "files")),
+        "sqlite": lambda: SqliteDisk(tmp_path / "store"),
+    }
 
     def open_again() -> Disk:
         if request.param in kept:
             return kept[request.param]
         for before in made:
             before.close()
-        made[:] = [FilesDisk(str(tmp_path / "files")) if request.param == "files" else SqliteDisk(tmp_path / "store")]
+        made[:] = [makers[request.param]()]
         return made[0]
 
     return open_again

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import zmq
 
+from elbowroom.host.bootdisk import BootDisk
 from elbowroom.host.clock import Clock, Timers
 from elbowroom.host.disks import FilesDisk, MemoryDisk
 from elbowroom.host.failpoints import Failpoints
@@ -80,8 +81,9 @@ class Process(Protocol):
 class Store:
     """A machine's disk, which outlives its incarnations, and the thread that writes to it.
 
-    Memory commits at once on the loop. Files share the process's writers: the hop to a thread costs a tenth of the two fsyncs,
-    which would hold up every machine of the process. Any other disk gets one thread for its whole life, on which it is also made.
+    Memory and what outlives the process only commit at once on the loop. Files share the process's writers: the hop to a thread
+    costs a tenth of the two fsyncs, which would hold up every machine of the process. Any other disk gets one thread for its whole
+    life, on which it is also made.
     """
 
     def __init__(self, spec: DiskSpec, files_pool: ThreadPoolExecutor) -> None:
@@ -90,6 +92,8 @@ class Store:
         self._make: Callable[[], Disk]
         if spec.kind == "memory":
             self._make = MemoryDisk
+        elif spec.kind == "boot":
+            self._make = lambda: BootDisk(spec.path)
         elif spec.kind == "files":
             self._make = lambda: FilesDisk(spec.path)
             self.writer = files_pool
@@ -110,9 +114,13 @@ class Store:
 
     async def reopen(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close what a process of its own would have lost: a write may have been broken off half-way. Memory stays."""
-        if self.writer is not None and self.disk is not None:
+        if self.disk is None or isinstance(self.disk, MemoryDisk):
+            return
+        if self.writer is None:
+            self.disk.close()
+        else:
             await loop.run_in_executor(self.writer, self.disk.close)
-            self.disk = None
+        self.disk = None
 
     async def close(self, loop: asyncio.AbstractEventLoop) -> None:
         await self.reopen(loop)

@@ -12,8 +12,9 @@ import msgspec
 class DiskSpec(msgspec.Struct, frozen=True):
     """Where a machine's ``Persist`` effects go.
 
-    ``kind``: ``memory`` (outlives the machine's incarnations, not the process), ``files`` (a directory at ``path``), or
-    ``module:Class``, called with ``path`` (``elbowroom.apiserver.drivers.sqlite:SqliteDisk``).
+    ``kind``: ``memory`` (outlives the machine's incarnations, not the process), ``boot`` (a directory at ``path`` that outlives the
+    process, not the computer's next boot), ``files`` (a directory that outlives both), or ``module:Class``, called with ``path``
+    (``elbowroom.apiserver.drivers.sqlite:SqliteDisk``).
     """
 
     kind: str = "memory"

@@ -87,7 +87,7 @@ class Topology:
             "elbowroom.runtime.machine:build",
             {"profile": self.profile, "node": node, **(hardware or {})},
             bind=self._runtime_address(node),
-            disk=DiskSpec("files", str(self._node_data(node) / "runtime")),
+            disk=DiskSpec("boot", str(self._node_data(node) / "runtime")),
         )
 
     def kubelet(self, node: str) -> MachineSpec:
@@ -109,7 +109,7 @@ class Topology:
 
     def forget(self, spec: MachineSpec) -> None:
         """Remove what a node's machine kept on disk."""
-        if spec.disk.kind == "files" and spec.disk.path:
+        if spec.disk.kind in ("boot", "files") and spec.disk.path:
             path = Path(spec.disk.path)
             shutil.rmtree(path, ignore_errors=True)
             if path.parent.is_dir() and not any(path.parent.iterdir()):
