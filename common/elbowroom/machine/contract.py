@@ -80,8 +80,8 @@ class SetTimer:
 class Persist:
     """Make ``key`` hold ``value`` (``None`` removes it), durable before any later effect is carried out.
 
-    ``labels`` names the chaos steps inside a file's replacement, for those who have any: temp written, temp fsynced,
-    renamed, directory fsynced.
+    ``labels`` names the chaos steps inside the write, for those who have any: of a file's replacement temp written, temp fsynced,
+    renamed, directory fsynced; of a row of a log its bytes written, before they are durable.
     """
 
     key: str

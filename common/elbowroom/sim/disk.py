@@ -13,8 +13,8 @@ _RENAMED = 3
 class SimDisk:
     """Keeps what was made durable over its machine's lives. One write is under way at a time.
 
-    A crash during a write leaves the old or the new value, as chance decides; where the labels tell how far it had come, only
-    what is possible then: before the rename the old value, after the last label the new one.
+    A crash during a write leaves the old or the new value, as chance decides; where the labels are those of a file's replacement,
+    only what is possible then: before the rename the old value, after the last label the new one.
     """
 
     def __init__(self, rng: random.Random) -> None:
@@ -62,7 +62,7 @@ class SimDisk:
         if write is None:
             return
         labels = len(write.labels)
-        certainly = labels > 0 and self._reached >= labels
+        certainly = labels == _REPLACEMENT and self._reached >= labels
         perhaps = labels != _REPLACEMENT or self._reached >= _RENAMED
         if certainly or (perhaps and self._rng.random() < 0.5):
             self._apply(write)

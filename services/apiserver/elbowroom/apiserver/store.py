@@ -198,7 +198,7 @@ class Store:
         row = _encode_row((FORMAT, resource, namespace, name, deleted, data))
         self._apply(change)
         self._ring.append(change)
-        return change, Persist(_row_key(revision), zlib.crc32(row).to_bytes(4, "big") + row)
+        return change, Persist(_row_key(revision), zlib.crc32(row).to_bytes(4, "big") + row, ("A6",))
 
     def _apply(self, change: Change) -> None:
         record, old = change.record, change.old
