@@ -1,5 +1,6 @@
 """A storm of resizes while every component is killed in turn: nothing acknowledged is lost, and everything settles."""
 
+import json
 import random
 import re
 import threading
@@ -12,9 +13,9 @@ import pytest
 
 from elbowroom.api import quantity, resources
 from elbowroom.api.objects import Pod
+from elbowroom.deploy.explore.cluster import is_settled
 from elbowroom.rpc import patch
 from elbowroom.testing.cluster import Cluster, running, until
-from elbowroom.testing.simulated import is_settled
 
 SEED = 20261129
 WRITES = 200
@@ -142,7 +143,8 @@ def _running(cluster: Cluster) -> list[Pod]:
 def test_enough_happened_and_every_fault_fired(storm: Storm) -> None:
     assert len(storm.written) >= WRITES
     assert sorted(storm.killed) == sorted(VICTIMS * KILLS_EACH)
-    restarts = {name: found["restarts"] for name, found in storm.cluster.components().items()}
+    status = json.loads(storm.cluster.elbowroom("status", "-o", "json"))
+    restarts = {component["name"]: component["restarts"] for component in status["components"]}
     assert restarts == {name: storm.killed.count(name) for name in restarts}
 
 
@@ -159,7 +161,7 @@ def _parsed(requests: dict[str, str]) -> dict[str, int]:
 
 
 def test_everything_settles(storm: Storm) -> None:
-    pods = until("all pods have settled", lambda: _all_if_settled(storm.cluster), within=30.0)
+    pods = until("all pods have settled", lambda: _all_if_settled(storm.cluster), within=30.0, state=storm.cluster.state)
     assert set(PODS) <= set(pods)
     assert all(status.restart_count == 0 for name in PODS for status in pods[name].status.container_statuses)
     waiting = {name: condition for name in PODS if (condition := pods[name].condition("PodResizePending")) is not None}

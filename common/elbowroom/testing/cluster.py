@@ -5,7 +5,6 @@ again for a fact, and says what it saw last if that does not come.
 """
 
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -21,6 +20,8 @@ import msgspec
 from elbowroom.api.objects import Pod
 from elbowroom.api.resources import actual_requests, allocated_requests, spec_requests
 from elbowroom.client import Answer, HttpClient
+from elbowroom.deploy import control
+from elbowroom.deploy.home import Home
 from elbowroom.host.clock import Clock
 from elbowroom.host.history import History
 from elbowroom.machine import Effect, Note
@@ -104,8 +105,9 @@ class Cluster:
     # ------------------------------------------------------------ components
 
     def status(self) -> Document:
-        """What ``elbowroom status -o json`` prints."""
-        answer: Document = json.loads(self.elbowroom("status", "-o", "json"))
+        """What ``elbowroom status -o json`` prints, without the start of a process."""
+        home = Home(self.name, self.home.parent)
+        answer: Document = control.ask(home.control(), {"do": "status"})["ok"]
         return answer
 
     def components(self) -> dict[str, Document]:
