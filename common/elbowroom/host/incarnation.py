@@ -169,13 +169,14 @@ class Incarnation:
         kept = await self._store.load(self._loop)
         spec = self.spec
         config = {**spec.config, "name": spec.name, "epoch": self.epoch}
-        self._machine = load_object(spec.factory)(config, self._rng)
+        machine: Machine = load_object(spec.factory)(config, self._rng)
+        self._machine = machine
         if spec.bind:
             self._listener = Listener(self._loop, self._process.context, spec.bind, self._on_peer)
         for peer, address in spec.dial.items():
             self._dial(peer, address)
         self._drivers = [(made.prefix, made) for made in (load_object(d.factory)(d.config) for d in spec.drivers)]
-        self._take(self._machine.start(self._clock.now(), kept))
+        self._take(machine.start(self._clock.now(), kept))
         self._pump()
         facts: dict[str, Any] = {}
         for _, driver in self._drivers:

@@ -77,7 +77,7 @@ def _clauses(accept: str) -> list[tuple[float, str, dict[str, str]]]:
     found = []
     for clause in accept.split(",")[:32]:
         media_type, *rest = (part.strip() for part in clause.split(";"))
-        parameters = dict(part.partition("=")[::2] for part in rest if part)
+        parameters = {name: value for name, _, value in (part.partition("=") for part in rest if part)}
         try:
             quality = float(parameters.pop("q", "1"))
         except ValueError:

@@ -113,7 +113,8 @@ class _Maker:
     def _struct(self, struct: Struct) -> str:
         name = f"{_META if struct.go in _META_TYPES else self._package}.{struct.go}"
         if name not in self.schemas:
-            whole = self.schemas[name] = {"type": "object"}
+            whole: dict[str, Any] = {"type": "object"}
+            self.schemas[name] = whole
             text = description(struct.go)
             if text:
                 whole["description"] = text

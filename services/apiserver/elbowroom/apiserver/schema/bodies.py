@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import yaml
+from yaml.scanner import ScannerError
 
 DEPTH_MAX = 100
 """Levels of nesting; a manifest has about ten."""
@@ -358,7 +359,7 @@ def _first_document(body: bytes) -> Iterator[yaml.Event]:
 def _yaml_line(why: yaml.MarkedYAMLError) -> str:
     """Go's loader counts lines from 1 for what its scanner finds, and from 0, which it does not show, for the rest."""
     mark = why.problem_mark
-    line = 0 if mark is None else mark.line + isinstance(why, yaml.scanner.ScannerError)
+    line = 0 if mark is None else mark.line + isinstance(why, ScannerError)
     return f"line {line}: " if line else ""
 
 

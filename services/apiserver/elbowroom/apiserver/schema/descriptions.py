@@ -180,7 +180,7 @@ DeleteOptions.preconditions: Delete only this uid or resource version.
 
 @cache
 def _texts() -> dict[str, str]:
-    return dict(line.split(": ", 1) for line in _TEXTS.strip().split("\n"))
+    return {name: text for name, _, text in (line.partition(": ") for line in _TEXTS.strip().split("\n"))}
 
 
 def description(struct: str, field: str = "") -> str:

@@ -1,6 +1,6 @@
 """The field tree: what each field of each kind is called, holds, and how patches merge it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from elbowroom.apiserver.schema.table import KINDS, STRINGS, TYPES
@@ -130,7 +130,7 @@ class _Registry:
                 version = ("" if group == "core" else group, rest)
             for word in line.split():
                 kind, _, struct = word.partition("=")
-                self.kinds[(*version, kind)] = struct or kind
+                self.kinds[version[0], version[1], kind] = struct or kind
 
     def struct(self, name: str) -> Struct:
         """The struct of that name; its fields are built when first asked for."""
@@ -150,7 +150,7 @@ class _Registry:
             found.always = tuple(always)
         return found
 
-    def _field(self, words: list[str]) -> tuple[Field, bool]:
+    def _field(self, words: Sequence[str]) -> tuple[Field, bool]:
         name, text = words[1], words[2]
         required = text.endswith("!")
         text = text.rstrip("!")
