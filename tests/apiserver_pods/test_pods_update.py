@@ -1,5 +1,6 @@
 """Plain updates and status updates of pods."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -189,6 +190,15 @@ def test_a_bound_pod_is_not_nominated() -> None:
     pod["status"]["nominatedNodeName"] = "n2"
     why = "may not be set on pods that are already bound to a node"
     assert refused(bench, pod, "status") == f"status.nominatedNodeName: Forbidden: {why}"
+
+
+def test_a_bound_pod_is_nominated_where_the_policy_keeps_a_resize_so() -> None:
+    bench = a_bench(nodeName="n1")
+    bench.profile = replace(bench.profile, nomination_tracking="nominatedNodeName")
+    pod = bench.pod()
+    pod["status"]["nominatedNodeName"] = "n1"
+    bench.update(pod, "status")
+    assert bench.pod()["status"]["nominatedNodeName"] == "n1"
 
 
 def test_what_ended_for_good_does_not_run_again() -> None:

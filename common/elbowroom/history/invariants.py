@@ -208,7 +208,11 @@ def victims_of_a_resize_are_neighbours(history: History) -> Iterator[Violation]:
 
 def resize_cycles_write_nothing(history: History) -> Iterator[Violation]:
     """I-30: the scheduler never binds a pod twice, and never writes nominatedNodeName or PodScheduled=False on a bound one;
-    ``spec.nodeName`` does not change once it is set."""
+    ``spec.nodeName`` does not change once it is set.
+
+    Under the policy ``nominationTracking: nominatedNodeName`` a resize that preempts is nominated to its own node on purpose.
+    """
+    nominates = any(r.get("nominationTracking") == "nominatedNodeName" for r in history.kinds("sch.start"))
     last: dict[str, Record] = {}
     for record in commits(history):
         facts = record.get("obj") or {}
@@ -222,7 +226,8 @@ def resize_cycles_write_nothing(history: History) -> Iterator[Violation]:
         if was["node"] and facts["node"] != was["node"]:
             yield Violation("I-30", f"{record['key']} moved from {was['node']} to {facts['node']}", (before, record))
         if record["user"] == "system:kube-scheduler" and was["node"]:
-            if facts.get("nominated") and facts.get("nominated") != was.get("nominated"):
+            allowed = (was.get("nominated"), was["node"]) if nominates else (was.get("nominated"),)
+            if facts.get("nominated") and facts["nominated"] not in allowed:
                 yield Violation("I-30", f"{record['key']} is bound and was nominated to {facts['nominated']}", (before, record))
             if facts.get("scheduled") == "False" and was.get("scheduled") != "False":
                 yield Violation("I-30", f"{record['key']} is bound and was called unscheduled", (before, record))

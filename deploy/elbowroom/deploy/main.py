@@ -54,6 +54,10 @@ class Scenario(StrEnum):
     PREEMPTION = "preemption"
 
 
+class Experiment(StrEnum):
+    PREEMPTION = "preemption"
+
+
 class Story(StrEnum):
     PREEMPTION = "preemption"
     DEFERRED = "deferred"
@@ -239,6 +243,21 @@ def explore(
         raise typer.Exit(0 if show.replay(replay, profile.value) else 1)
     went_well = show.explore(first_seed, count, jobs=jobs, minutes=minutes, each_effect=systematic, profile=profile.value)
     raise typer.Exit(0 if went_well else 1)
+
+
+@app.command()
+def experiment(
+    which: Annotated[Experiment, typer.Argument(help="Which question.")],
+    count: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds for each policy.")] = 20,
+    first_seed: Annotated[int, typer.Option("--first-seed", help="The first of them.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes side by side; 0: one a processor.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write it as JSON, too; - for stdout.")] = None,
+) -> None:
+    """Tell the same stories under each policy of the scheduler, and count victims, needless ones, and the time to resize."""
+    from elbowroom.deploy.experiment import show
+
+    assert which is Experiment.PREEMPTION, "there is one experiment so far"
+    show.preemption(first_seed, count, jobs, json_file)
 
 
 @app.command()

@@ -97,7 +97,7 @@ class PodStatusStrategy(PodStrategy):
         new["status"] = status
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
-        return _status_update(new, old)
+        return _status_update(context.profile, new, old)
 
     def spec_changed(self, new: Document, old: Mapping[str, Any]) -> bool:
         return False
@@ -304,7 +304,7 @@ def _with_generations(conditions: Sequence[Document], before: Sequence[Node]) ->
     return found
 
 
-def _status_update(new: Node, old: Node) -> Errors:
+def _status_update(profile: Profile, new: Node, old: Node) -> Errors:
     errors: Errors = []
     status, before = new["status"], old.get("status") or {}
     for index, condition in enumerate(status.get("conditions") or []):
@@ -314,7 +314,8 @@ def _status_update(new: Node, old: Node) -> Errors:
     nominated = status.get("nominatedNodeName")
     if nominated and nominated != before.get("nominatedNodeName"):
         errors += [invalid("status.nominatedNodeName", nominated, why) for why in names.dns1123_subdomain(nominated)]
-        if old["spec"].get("nodeName"):
+        # The policy that keeps a resize's preemption there needs what upstream forbids.
+        if old["spec"].get("nodeName") and profile.nomination_tracking != "nominatedNodeName":
             errors.append(forbidden("status.nominatedNodeName", "may not be set on pods that are already bound to a node"))
     if status.get("observedGeneration", 0) < 0:
         errors.append(invalid("status.observedGeneration", status["observedGeneration"], "must be a non-negative integer"))

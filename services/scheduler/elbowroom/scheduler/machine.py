@@ -99,7 +99,16 @@ class Scheduler:
 
     def start(self, now: Instant, disk: Mapping[str, bytes]) -> Sequence[Effect]:
         effects: list[Effect] = [
-            Note("sch.start", {"profile": self._profile.name, "resizePreemption": self._profile.resize_preemption})
+            Note(
+                "sch.start",
+                {
+                    "profile": self._profile.name,
+                    "resizePreemption": self._profile.resize_preemption,
+                    "nominationTracking": self._profile.nomination_tracking,
+                    "resizeFit": self._profile.resize_fit,
+                    "pdbPolicy": self._profile.pdb_policy,
+                },
+            )
         ]
         for reflector in (self._namespaces, self._budgets, self._nodes, self._pods):
             effects += reflector.open(now)
