@@ -198,12 +198,22 @@ def _node(name: str, group: Nodes) -> dict[str, Any]:
     }
 
 
+class _Loader(yaml.SafeLoader):
+    """Without aliases: a few lines of them stand for more than can be looked at, or be shown in a message."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
+            raise yaml.YAMLError(f"line {line}: aliases (*name) are not read; write it out")
+        return super().compose_node(parent, index)
+
+
 def load(path: Path) -> Cluster:
     """The cluster that the file describes; ``UserError`` names the file and the field."""
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             raise UserError(f"{path}: larger than {FILE_BYTES_MAX} bytes; this is no cluster.yaml")
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = _Loader(path.read_text(encoding="utf-8")).get_single_data()
     except OSError as why:
         raise UserError(f"{path}: {why.strerror or why}") from why
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as why:
