@@ -23,7 +23,7 @@ def fine(ended: Ended) -> None:
 def test_without_faults_exactly_the_victims_needed_go() -> None:
     ended = make(Run(1))
     fine(ended)
-    assert ended.victims == 2
+    assert ended.number == 2
 
 
 @pytest.mark.parametrize("profile", ["lab", "v1.37"])

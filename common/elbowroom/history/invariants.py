@@ -144,15 +144,22 @@ def only_allocations_reach_the_runtime(history: History) -> Iterator[Violation]:
         known = allocated.get((record["uid"], record["name"]))
         if not known:
             continue
-        vectors = [_vector(a["containers"])[record["name"]] for a in known]
+        vectors = [_with_inherited(a, record["name"]) for a in known]
         given = record["cfg"].get("memory_limit_bytes", 0)
         if given > 0 and given not in {v["limits"].get("memory", 0) for v in vectors}:
             yield Violation(
                 "I-05", f"{record['container']} was handed a memory limit of {given}, never allocated", (*known[-1:], record)
             )
         shares = record["cfg"].get("cpu_shares", 0)
-        if shares > 0 and shares not in {shares_of(v["requests"].get("cpu", v["limits"].get("cpu", 0))) for v in vectors}:
+        if shares > 0 and shares not in {shares_of(v["requests"].get("cpu", 0)) for v in vectors}:
             yield Violation("I-05", f"{record['container']} was handed {shares} cpu shares, never allocated", (*known[-1:], record))
+
+
+def _with_inherited(allocation: Record, name: str) -> dict[str, dict[str, int]]:
+    """A container's vector in an allocation, with the limits that it inherits from its pod where it has none (PL-26)."""
+    own = _vector({name: allocation["containers"][name]})[name]
+    level = _vector({"": allocation.get("level") or {}})[""]
+    return {"requests": own["requests"], "limits": {**level["limits"], **own["limits"]}}
 
 
 def shares_of(milli: int) -> int:

@@ -52,6 +52,7 @@ class StatusFormat(StrEnum):
 
 class Scenario(StrEnum):
     PREEMPTION = "preemption"
+    RESIZE_STORM = "resize-storm"
 
 
 class Experiment(StrEnum):
@@ -240,8 +241,10 @@ def explore(
     from elbowroom.deploy.explore import show
 
     if replay is not None:
-        raise typer.Exit(0 if show.replay(replay, profile.value) else 1)
-    went_well = show.explore(first_seed, count, jobs=jobs, minutes=minutes, each_effect=systematic, profile=profile.value)
+        raise typer.Exit(0 if show.replay(scenario.value, replay, profile.value) else 1)
+    went_well = show.explore(
+        scenario.value, first_seed, count, jobs=jobs, minutes=minutes, each_effect=systematic, profile=profile.value
+    )
     raise typer.Exit(0 if went_well else 1)
 
 

@@ -4,7 +4,7 @@ The machines are the very ones that run as processes; the supervisor's part (a k
 ``SimulatedCluster.add_node``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -36,14 +36,15 @@ class SimulatedCluster:
         self.client = self.world.client
         self.pods = self.client.mirror("pods", Pod, namespace="default")
 
-    def ask(self, request: ApiRequest, within: float = 60.0) -> dict[str, Any]:
-        """Ask until it certainly happened: an answer that was lost is asked for again, a doubled create counts as done."""
+    def ask(self, request: ApiRequest, within: float = 60.0, allowed: Sequence[int] = ()) -> dict[str, Any]:
+        """Ask until it certainly happened: an answer that was lost is asked for again, a doubled create counts as done, and so does
+        a refusal with a code that is ``allowed``."""
         end = self.world.now + int(within * 1e9)
         while True:
             answer = self.client.api(request, timeout=3.0)
             if 200 <= answer.status < 300:
                 return dict(msgspec.json.decode(answer.body)) if answer.body else {}
-            if answer.status == 409 and request.verb == "create":
+            if answer.status in allowed or (answer.status == 409 and request.verb == "create"):
                 return {}
             assert answer.status in (0, 409, 429, 500, 503), f"{request.verb} {request.name}: {answer.status} {answer.body!r}"
             assert self.world.now < end, f"{request.verb} {request.resource} {request.name}: no answer within {within} s"

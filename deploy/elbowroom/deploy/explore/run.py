@@ -2,15 +2,29 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from elbowroom.api.gates import Profile, profile_of
-from elbowroom.deploy.explore.preemption import Outcome, preemption
+from elbowroom.deploy.explore.outcome import Outcome
+from elbowroom.deploy.explore.preemption import preemption
+from elbowroom.deploy.explore.storm import storm
 
-VICTIMS = 2
-"""What the story needs; in a hostile run more may go (SC-139, SC-140), in a run without faults never."""
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A story that can be told once for each seed: ``tell(seed, hostile=, die_before=, profile=)`` raises AssertionError if it does
+    not come to its end. ``counts`` names its outcome's number."""
+
+    tell: Callable[..., Outcome]
+    counts: str
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "preemption": Scenario(preemption, "victims"),
+    "resize-storm": Scenario(storm, "allocated resizes"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +35,7 @@ class Run:
     die_before: int = 0
     hostile: bool = False
     profile: str = "lab"
+    scenario: str = "preemption"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +45,8 @@ class Ended:
     run: Run
     failure: str
     effects: int = 0
-    victims: int = 0
+    number: int = 0
+    """What its scenario counts."""
     history: str = ""
     """The digest of its history: the same for the same seed and code."""
 
@@ -42,7 +58,8 @@ def profile_for(name: str) -> Profile:
 
 def outcome(run: Run) -> Outcome:
     """Make the run; AssertionError if its story does not end."""
-    return preemption(run.seed, hostile=run.hostile, die_before=run.die_before, profile=profile_for(run.profile))
+    tell = SCENARIOS[run.scenario].tell
+    return tell(run.seed, hostile=run.hostile, die_before=run.die_before, profile=profile_for(run.profile))
 
 
 def make(run: Run) -> Ended:
@@ -52,22 +69,18 @@ def make(run: Run) -> Ended:
     except Exception as why:
         return Ended(run, f"{type(why).__name__}: {why}")
     broken = "; ".join(f"{violation.invariant}: {violation.message}" for violation in made.report.failures[:3])
-    if not broken and made.victims < VICTIMS:
-        broken = f"{made.victims} victims make no room"
-    if not broken and not run.hostile and made.victims > VICTIMS:
-        broken = f"{made.victims} victims where {VICTIMS} were needed"
-    return Ended(run, broken, made.world.effects, made.victims, made.world.history_hash())
+    return Ended(run, broken, made.world.effects, made.number, made.world.history_hash())
 
 
-def seeds(first: int, count: int, profile: str) -> list[Run]:
+def seeds(first: int, count: int, profile: str, scenario: str = "preemption") -> list[Run]:
     """Hostile runs of so many seeds."""
-    return [Run(seed, hostile=True, profile=profile) for seed in range(first, first + count)]
+    return [Run(seed, hostile=True, profile=profile, scenario=scenario) for seed in range(first, first + count)]
 
 
-def systematic(seed: int, profile: str) -> list[Run]:
+def systematic(seed: int, profile: str, scenario: str = "preemption") -> list[Run]:
     """A death before each effect that the run without faults carries out."""
-    made = make(Run(seed, profile=profile))
-    return [Run(seed, die_before=number, profile=profile) for number in range(1, made.effects + 1)]
+    made = make(Run(seed, profile=profile, scenario=scenario))
+    return [Run(seed, die_before=number, profile=profile, scenario=scenario) for number in range(1, made.effects + 1)]
 
 
 def all_of(runs: Iterable[Run], jobs: int, minutes: float | None = None) -> Iterator[Ended]:
