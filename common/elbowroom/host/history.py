@@ -11,11 +11,11 @@ import msgspec
 
 from elbowroom.host.clock import Clock
 from elbowroom.machine import as_micro_time
-from elbowroom.machine.records import Author, record
+from elbowroom.machine.records import Author, Lines
 
 FLUSH_SECONDS = 0.1
 
-_LOG_SKIPS = ("api.", "bus.", "commit", "list", "rt.cgroup", "rt.cpuset", "rt.usage", "step", "wal.", "watch.e", "watch.bo")
+_LOG_SKIPS = tuple("api. bus. ckpt.t ckpt.d commit list rt.cgroup rt.cpuset rt.usage step wal. watch.e watch.bo".split())
 """Kinds too frequent or too long for people; the history has them."""
 
 
@@ -36,7 +36,7 @@ class History:
         self._lines: list[bytes] = []
         self._log_lines: list[str] = []
         self._lock = threading.Lock()
-        self._encode = msgspec.json.Encoder().encode
+        self._line = Lines(author).line
         self._seq = 0
         self._missed = 0
         self._log = log
@@ -66,7 +66,7 @@ class History:
 
     def _add(self, wall: int, kind: str, fields: Mapping[str, Any]) -> None:
         self._seq += 1
-        self._lines.append(self._encode(record(self._author, self._seq, time.monotonic_ns(), wall, kind, fields)))
+        self._lines.append(self._line(self._seq, time.monotonic_ns(), wall, kind, fields))
 
     def flush(self) -> None:
         """Hand the waiting lines to the kernel: one write. What cannot be written (disk full) is missing, and ``history.gap`` says
