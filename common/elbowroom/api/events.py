@@ -25,15 +25,19 @@ def reference(kind: str, metadata: Any, *, api_version: str = "v1", field_path: 
     return {key: value for key, value in found.items() if value}
 
 
+NAME_NS = 1 << 16
+"""Events whose times differ by so much are in order by their names."""
+
+
 def namespace_of(regarding: Mapping[str, str]) -> str:
     """Where an event about that object lives: the object's namespace, or ``default`` for cluster-scoped ones."""
     return regarding.get("namespace") or "default"
 
 
 def _name(now: int, rng: random.Random, regarding: Mapping[str, str]) -> str:
-    """Upstream's names end in the time, so that lists, which go by name, tell events in order: those of one second have no
-    other. Two recorders may write in the same nanosecond of an emulated clock, hence the digits behind it."""
-    return f"{regarding['name']}.{now:x}{rng.getrandbits(32):08x}"
+    """Upstream's names end in the time in ns, so that lists, which go by name, tell events in order: those of one second have no
+    other. The last digits are chance here: two recorders may write at the same time of an emulated clock."""
+    return f"{regarding['name']}.{now // NAME_NS:012x}{rng.randrange(NAME_NS):04x}"
 
 
 def core_event(

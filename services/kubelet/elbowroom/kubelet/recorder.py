@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from elbowroom.api.events import core_event, namespace_of
+from elbowroom.api.events import NAME_NS, core_event, namespace_of
 from elbowroom.machine import Effect, Instant, as_time
 from elbowroom.rpc import STRATEGIC_PATCH, Calls, Finished, create, patch
 
@@ -42,7 +42,7 @@ class Recorder:
         key = "|".join((regarding.get("uid", ""), regarding.get("fieldPath", ""), kind, reason, message))
         known = self._known.pop(key, None)
         if known is None:
-            self._named = max(now, self._named + 1)  # events of one step are told in their order
+            self._named = max(now, self._named + NAME_NS)  # events of one step are told in their order
             made = core_event(self._named, self.rng, regarding, kind, reason, message, "kubelet", self.host)
             known = _Known(made, last=now)
         else:
