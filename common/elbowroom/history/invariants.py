@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from elbowroom.api import quantity
+from elbowroom.history import scheduling
 from elbowroom.history.records import History, Record, Violation
 
 Invariant = Callable[[History], Iterator[Violation]]
@@ -364,4 +365,5 @@ INVARIANTS: Mapping[str, Invariant] = {
     "I-37": conditional_writes_form_a_chain,
     "I-38": revisions_rise,
     "I-39": watches_miss_nothing,
+    **scheduling.INVARIANTS,
 }

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from elbowroom.history import scheduling
 from elbowroom.history.files import load
 from elbowroom.history.invariants import INVARIANTS
 from elbowroom.history.records import History, Violation
@@ -21,6 +22,7 @@ LOOKED_AT = {
     "I-37": ("commit",),
     "I-38": ("commit",),
     "I-39": ("watch.event",),
+    **scheduling.LOOKED_AT,
 }
 
 

@@ -21,7 +21,10 @@ from elbowroom.api import resources
 from elbowroom.api.gates import RESIZE_PREEMPTION, Profile, profile_of
 from elbowroom.api.objects import Pod
 from elbowroom.deploy.explore.cluster import SimulatedCluster, is_settled
+from elbowroom.history.records import History
+from elbowroom.history.report import judge
 from elbowroom.rpc import create
+from elbowroom.sim.world import World
 
 TRACKINGS = ("none", "memory", "nominatedNodeName", "specNodeName")
 FITS = ("maxDesired", "kubeletAligned")
@@ -84,7 +87,15 @@ class Run:
 
 
 def tell(case: Case, seed: int) -> Run:
-    """Tell a story once; AssertionError if it comes to no end."""
+    """Tell a story once; AssertionError if it comes to no end, or if its history breaks an invariant."""
+    run, world = played(case, seed)
+    report = judge(History.of(world.history))
+    assert report.held, "; ".join(f"{each.invariant}: {each.message}" for each in report.failures[:3])
+    return run
+
+
+def played(case: Case, seed: int) -> tuple[Run, World]:
+    """The same, with the world that it was told in, and no verdict."""
     match case.story:
         case "double":
             return _double(case, seed)
@@ -105,7 +116,7 @@ def minimal(lacking: int, sizes: Sequence[int]) -> int:
 # ---------------------------------------------------------------- the stories
 
 
-def _double(case: Case, seed: int) -> Run:
+def _double(case: Case, seed: int) -> tuple[Run, World]:
     """A full node of 4Gi: web of 1Gi wants one or two more; its neighbours of 512Mi, which heed no SIGTERM, have to go."""
     draw = random.Random(f"{seed}/double")
     wanted, grace = draw.choice([1, 2]), draw.randint(20, 60)
@@ -141,7 +152,7 @@ def _double(case: Case, seed: int) -> Run:
     return _run(cluster, case, seed, low, minimal(512 * wanted, [512] * len(low)), (ended - began) / 1e9)
 
 
-def _additional(case: Case, seed: int) -> Run:
+def _additional(case: Case, seed: int) -> tuple[Run, World]:
     """The design document's four pods of 50m on a node of 200m; three low ones wait for 200m when the high one asks for 100m."""
     draw = random.Random(f"{seed}/additional")
     cluster = SimulatedCluster(seed, case.profile())
@@ -164,7 +175,7 @@ def _additional(case: Case, seed: int) -> Run:
     return _run(cluster, case, seed, low, minimal(50, [50] * len(low)), (ended - began) / 1e9)
 
 
-def _budget(case: Case, seed: int) -> Run:
+def _budget(case: Case, seed: int) -> tuple[Run, World]:
     """Two neighbours must go for the resize; a budget that allows nothing covers one of the two that there are."""
     draw = random.Random(f"{seed}/budget")
     cluster = SimulatedCluster(seed, case.profile())
@@ -250,14 +261,15 @@ def _in_force(cluster: SimulatedCluster, name: str, **amounts: int) -> int:
     return cluster.world.now
 
 
-def _run(cluster: SimulatedCluster, case: Case, seed: int, low: Sequence[str], fewest: int, seconds: float | None) -> Run:
-    """Let what is on its way come to its end, judge the history, and count."""
+def _run(
+    cluster: SimulatedCluster, case: Case, seed: int, low: Sequence[str], fewest: int, seconds: float | None
+) -> tuple[Run, World]:
+    """Let what is on its way come to its end, and count."""
     cluster.world.run_for(90.0)
     gone = [name for name in low if _going(cluster, name)]
     protected = sum(f"guards-{name}" in _budgets(cluster) for name in gone) if case.story == "budget" else 0
-    report = cluster.verdict()
-    assert report.held, "; ".join(f"{each.invariant}: {each.message}" for each in report.failures[:3])
-    return Run(case, seed, len(gone), fewest, protected, seconds)
+    cluster.world.close()
+    return Run(case, seed, len(gone), fewest, protected, seconds), cluster.world
 
 
 def _budgets(cluster: SimulatedCluster) -> set[str]:

@@ -31,6 +31,7 @@ def commit_note(change: Change, verb: str, subresource: str, user: str, base: in
 
 
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a pod the checkers need. ``figures`` are what its kubelet reports; ``plain``: nothing but containers counts."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
     scheduled = next((c.get("status", "") for c in status.get("conditions", ()) if c.get("type") == "PodScheduled"), "")
     return {
@@ -40,5 +41,15 @@ def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
         "nominated": status.get("nominatedNodeName", ""),
         "scheduled": scheduled,
         "deleting": meta.get("deletionTimestamp") is not None,
+        "grace": meta.get("deletionGracePeriodSeconds"),
+        "pending": next((c.get("reason", "") for c in status.get("conditions", ()) if c.get("type") == "PodResizePending"), ""),
+        "held_back": any(
+            c.get("type") == "PodResizePreemptionDisabled" and c.get("status") == "True" for c in status.get("conditions", ())
+        ),
+        "plain": not (spec.get("initContainers") or spec.get("resources") or spec.get("overhead")),
+        "figures": {
+            c["name"]: {"allocated": c.get("allocatedResources"), "actual": (c.get("resources") or {}).get("requests")}
+            for c in status.get("containerStatuses", ())
+        },
         "containers": {c["name"]: c.get("resources", {}) for c in (*spec.get("initContainers", ()), *spec.get("containers", ()))},
     }

@@ -4,8 +4,9 @@ A lost reply says nothing: then the informer is looked at. A pod that it shows o
 again, which cannot bind twice, since the API server binds a pod only once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -75,10 +76,14 @@ class Binder:
     def __len__(self) -> int:
         return len(self._open)
 
-    def begin(self, now: Instant, entry: QueuedPod, info: PodInfo, node: str) -> list[Effect]:
+    def begin(
+        self, now: Instant, entry: QueuedPod, info: PodInfo, node: str, facts: Mapping[str, Any] | None = None
+    ) -> list[Effect]:
+        """Bind; ``facts`` go into the history, too."""
         binding = Binding(entry, info, node, now)
         self._open[info.uid] = binding
-        return [Note("sch.bind", {"pod": info.key, "uid": info.uid, "node": node}), *self._post(now, binding), Step("S11")]
+        noted = {"pod": info.key, "uid": info.uid, "node": node, **(facts or {})}
+        return [Note("sch.bind", noted), *self._post(now, binding), Step("S11")]
 
     def due(self) -> Instant | None:
         """When a lost call is to be looked into."""

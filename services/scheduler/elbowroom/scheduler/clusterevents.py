@@ -94,6 +94,13 @@ def pod_events(resource: str, old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
     return [event(resource, action) for action in actions]
 
 
+def node_of(changed: object) -> str:
+    """The node of what changed: itself, or the one that the pod is on."""
+    if isinstance(changed, Node):
+        return changed.name
+    return changed.pod.spec.node_name if isinstance(changed, PodInfo) else ""
+
+
 def shrank(old: Resources, new: Resources) -> bool:
     """Is there less of any resource, or has one disappeared?"""
     return any(new.get(name, 0) < amount for name, amount in old.items())

@@ -285,6 +285,7 @@ class Scheduler:
             now,
             strict_budgets=self._profile.pdb_policy == "strict",
             tracking=self._profile.nomination_tracking,
+            aligned=self._profile.resize_fit == "kubeletAligned",
             remembered=self._remembered,
         )
 
@@ -341,6 +342,7 @@ class Scheduler:
             "pod": info.key,
             "uid": info.uid,
             "generation": info.pod.metadata.generation,
+            "revision": self._pods.revision,
             "priority": info.priority,
             "preemption_policy": info.pod.spec.preemption_policy or "PreemptLowerPriority",
             "resize": is_resize,
@@ -399,9 +401,13 @@ class Scheduler:
 
     def _bind(self, now: Instant, entry: QueuedPod, node: str) -> list[Effect]:
         info = entry.info.at(node)
+        held = self._cache.node(node)
+        facts: dict[str, Any] = {"revision": self._pods.revision, "want": info.want}
+        if held is not None:
+            facts |= {"allocatable": held.allocatable, "requested": dict(held.requested)}
         self._cache.assume(info, node)
         self._nominator.remove(info.uid)
-        return self._binder.begin(now, entry, info, node)
+        return self._binder.begin(now, entry, info, node, facts)
 
     def _on_bound(self, now: Instant, outcomes: Sequence[Outcome]) -> list[Effect]:
         effects: list[Effect] = []

@@ -92,6 +92,8 @@ class World:
     strict_budgets: bool = False
     tracking: str = "none"
     """What keeps a deferred pod from a second round while its victims end (profiles row 8)."""
+    aligned: bool = False
+    """Does a resize count its neighbours as their kubelet does (profiles row 9)?"""
     remembered: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """For tracking ``memory``: the victims (uids) of a pod's last round."""
 
@@ -108,7 +110,7 @@ def preempt(info: PodInfo, diagnosis: Diagnosis, filters: Filters, world: World,
         told.absent = _NOT_HELPFUL
         return NoPlan(f"preemption: {told.message()}", clears_nomination=True)
     chosen = best(found, world.now)
-    return Plan(chosen, oracle_inputs(info, chosen.node, world))
+    return Plan(chosen, {**oracle_inputs(info, chosen.node, world), "filters": list(filters.plugins)})
 
 
 def ineligible(info: PodInfo, diagnosis: Diagnosis, world: World) -> str:
@@ -270,6 +272,7 @@ def oracle_inputs(info: PodInfo, node_name: str, world: World) -> dict[str, Any]
     assert node is not None, "victims are sought on nodes of the snapshot"
     pods = list(node.pods.values())
     own = node.pods.get(info.uid)
+    aligned = world.aligned and bool(info.pod.spec.node_name)
     return {
         "now": world.now,
         "allocatable": dict(node.allocatable),
@@ -281,11 +284,14 @@ def oracle_inputs(info: PodInfo, node_name: str, world: World) -> dict[str, Any]
                 "name": other.key,
                 "priority": other.priority,
                 "start_time": other.started(world.now),
+                "rev": other.pod.metadata.resource_version,
                 "requests": dict(other.requests),
+                "counted": dict(other.held() if aligned and other.uid != info.uid else other.requests),
                 "terminating": other.pod.is_terminating,
             }
             for other in pods
         ],
+        "strict": world.strict_budgets,
         "budgets": [
             {
                 "name": budget.key,

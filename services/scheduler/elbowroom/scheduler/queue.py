@@ -16,6 +16,7 @@ from elbowroom.scheduler.clusterevents import (
     UNSCHEDULABLE_TIMEOUT,
     Action,
     ClusterEvent,
+    node_of,
     pod_events,
 )
 from elbowroom.scheduler.framework import Interest, Plugin, Status
@@ -185,7 +186,7 @@ class SchedulingQueue:
             old, parked.info = parked.info, info
             for event in pod_events(TARGET_POD, old, info):
                 if self._wakes(parked, event, old, info):
-                    self._requeue(now, parked, event.label)
+                    self._requeue(now, parked, event.label, node_of(info))
                     return
             return
         flying = self._in_flight.get(uid)
@@ -270,7 +271,7 @@ class SchedulingQueue:
         for uid in candidates:
             entry = self._unschedulable[uid]
             if self._wakes(entry, event, old, new):
-                self._requeue(now, entry, event.label)
+                self._requeue(now, entry, event.label, node_of(new if new is not None else old))
         if self._in_flight:
             self._events.append((event, old, new))
 
@@ -320,8 +321,8 @@ class SchedulingQueue:
                 return True
         return False
 
-    def _requeue(self, now: Instant, entry: QueuedPod, label: str) -> None:
-        """Out of the unschedulable ones: after the rest of its back-off, or at once."""
+    def _requeue(self, now: Instant, entry: QueuedPod, label: str, node: str = "") -> None:
+        """Out of the unschedulable ones: after the rest of its back-off, or at once. ``node``: where something happened."""
         if entry.uid in self._unschedulable:
             self._unpark(entry.uid)
         if self._is_backing_off(entry, now) and (not self._pops_from_backoff or self._gate(entry) is None):
@@ -329,7 +330,7 @@ class SchedulingQueue:
         else:
             self._into_active(now, entry, label)
         if not entry.gated_by:
-            self._note("sch.wake", entry, self.where(entry.uid), label)
+            self._note("sch.wake", entry, self.where(entry.uid), label, node)
             self._effects.append(Step("S10"))
 
     def _gate(self, entry: QueuedPod) -> Status | None:
@@ -344,6 +345,7 @@ class SchedulingQueue:
         if status is not None:
             entry.gated_by = status.plugin
             self._into_unschedulable(entry, label)
+            self._note("sch.gate", entry, GATED, label)
             return
         entry.gated_by = ""
         self._active.push(entry.uid, (-entry.info.priority, entry.timestamp, entry.number), entry)
@@ -374,6 +376,9 @@ class SchedulingQueue:
     def _is_backing_off(self, entry: QueuedPod, now: Instant) -> bool:
         return entry.backoff() > 0 and self._backoff_ends(entry) // WINDOW >= now // WINDOW
 
-    def _note(self, name: str, entry: QueuedPod, queue: str, cause: str) -> None:
+    def _note(self, name: str, entry: QueuedPod, queue: str, cause: str, node: str = "") -> None:
         fields = {"pod": entry.info.key, "uid": entry.uid, "queue": queue, "cause": cause}
+        fields["pod_node"] = entry.info.pod.spec.node_name
+        if name == "sch.wake":
+            fields["at"] = node
         self._effects.append(Note(name, fields))
