@@ -208,3 +208,13 @@ def test_sums_and_maxima_do_not_care_for_order(vectors: list[dict[str, int]]) ->
     orders = list(itertools.permutations(vectors))
     assert len({tuple(sorted(resources.add(*order).items())) for order in orders}) == 1
     assert len({tuple(sorted(resources.maximum(*order).items())) for order in orders}) == 1
+
+
+def test_what_is_kept_with_a_spec_is_not_another_specs() -> None:
+    one = a_pod(cores(1))
+    first = resources.spec_requests(one)
+    first["cpu"] = 7
+    assert resources.spec_requests(one) == {"cpu": 1000}, "each caller has his own"
+    other = msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, overhead={"cpu": "1"}))
+    assert resources.spec_requests(other) == {"cpu": 2000}
+    assert (resources.qos_class(one), resources.qos_class(a_pod(cores(None)))) == ("Burstable", "BestEffort")

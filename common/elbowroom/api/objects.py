@@ -187,7 +187,7 @@ class PodSchedulingGate(Struct, frozen=True, kw_only=True, rename="camel", omit_
     name: str = ""
 
 
-class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, dict=True):
     node_name: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []

@@ -186,11 +186,13 @@ def canonicalise(text: str) -> str:
     return parse(text).rounded_up().canonical()
 
 
+@lru_cache(maxsize=16384)
 def milli_of(text: str) -> int:
     """``parse(text).milli``: what cpu is counted in."""
     return parse(text).milli
 
 
+@lru_cache(maxsize=16384)
 def value_of(text: str) -> int:
     """``parse(text).value``: what everything else is counted in."""
     return parse(text).value

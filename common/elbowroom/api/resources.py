@@ -9,13 +9,16 @@ not need both peaks at once), and without the spec's once the kubelet called it 
 """
 
 from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TypeVar, cast
 
 from elbowroom.api.objects import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
-from elbowroom.api.quantity import BINARY_SI, Quantity, format_bytes, format_milli, format_value, parse
+from elbowroom.api.quantity import BINARY_SI, Quantity, format_bytes, format_milli, format_value, milli_of, parse, value_of
 
 Resources = dict[str, int]
 Amounts = dict[str, Quantity]
 """A vector that keeps exact quantities and how they were written: for replies that quote them."""
+Figure = TypeVar("Figure")
 
 NON_ZERO_CPU_MILLI = 100
 NON_ZERO_MEMORY_BYTES = 200 * 1024 * 1024
@@ -31,8 +34,7 @@ _ZERO = Quantity(0)
 
 def amount(name: str, text: str) -> int:
     """A quantity of resource ``name`` in the vector's unit."""
-    found = parse(text)
-    return found.milli if name == "cpu" else found.value
+    return milli_of(text) if name == "cpu" else value_of(text)
 
 
 def of(resource_list: Mapping[str, str] | None) -> Resources:
@@ -100,6 +102,21 @@ def fits(request: Mapping[str, int], free: Mapping[str, int]) -> bool:
 
 # ---------------------------------------------------------------- pods
 
+
+def kept_with_spec(figure: Callable[[Pod], Figure]) -> Callable[[Pod], Figure]:
+    """Remember with a pod's spec, which never changes, what follows from it alone: it is asked for a dozen times a change."""
+    name = f"{figure.__module__}.{figure.__qualname__}"
+
+    @wraps(figure)
+    def kept(pod: Pod) -> Figure:
+        known = pod.spec.__dict__
+        if name not in known:
+            known[name] = figure(pod)
+        return cast(Figure, known[name])
+
+    return kept
+
+
 _Choice = Callable[[Container, ContainerStatus | None], ResourceList]
 
 
@@ -131,11 +148,21 @@ def has_pod_level_resources(pod: Pod) -> bool:
 
 def spec_requests(pod: Pod) -> Resources:
     """What the spec asks for, with overhead (SC-47, SC-48)."""
+    return dict(_counted_requests(pod))
+
+
+@kept_with_spec
+def _counted_requests(pod: Pod) -> Resources:
     return counted(_with_overhead(pod, spec_request_amounts(pod)))
 
 
 def spec_limits(pod: Pod) -> Resources:
     """The spec's limits; overhead is added to those that are not zero."""
+    return dict(_counted_limits(pod))
+
+
+@kept_with_spec
+def _counted_limits(pod: Pod) -> Resources:
     return counted(_limits_with_overhead(pod, spec_limit_amounts(pod)))
 
 
@@ -346,6 +373,7 @@ def _limits_with_overhead(pod: Pod, total: Amounts) -> Amounts:
 # ---------------------------------------------------------------- quality of service
 
 
+@kept_with_spec
 def qos_class(pod: Pod) -> str:
     """Guaranteed, Burstable or BestEffort, from the spec alone (RC-34): zero counts as absent, only cpu and memory count."""
     level = pod.spec.resources

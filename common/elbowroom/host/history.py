@@ -1,6 +1,7 @@
 """History files: one JSONL file for each incarnation of a machine, and the log line for people."""
 
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from elbowroom.machine.records import Author, Lines
 
 FLUSH_SECONDS = 0.1
 
-_LOG_SKIPS = tuple("api. bus. ckpt.t ckpt.d commit list rt.cgroup rt.cpuset rt.usage step wal. watch.e watch.bo".split())
+_LOG_SKIPS = re.compile(r"(api|bus|wal)\.|ckpt\.[td]|commit|list|rt\.(cgroup|cpuset|usage)|step|watch\.(e|bo)")
 """Kinds too frequent or too long for people; the history has them."""
 
 
@@ -60,7 +61,7 @@ class History:
                     self._add(wall, "history.gap", {"records": self._missed})
                     self._missed = 0
                 self._add(wall, kind, fields)
-        if self._log is not None and not kind.startswith(_LOG_SKIPS):
+        if self._log is not None and _LOG_SKIPS.match(kind) is None:
             words = " ".join(f"{name}={_shown(value)}" for name, value in fields.items())
             self._log_lines.append(f"{as_micro_time(wall)} {self._author.proc} {kind} {words}".rstrip())
 

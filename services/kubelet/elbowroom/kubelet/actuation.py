@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from elbowroom.api.objects import Container, Pod, ResourceRequirements
 from elbowroom.api.quantity import format_bytes, format_milli
-from elbowroom.api.resources import of, qos_class, spec_limits, spec_requests
+from elbowroom.api.resources import kept_with_spec, of, qos_class, spec_limits, spec_requests
 from elbowroom.kubelet.allocation import restarts_for
 from elbowroom.kubelet.checkpoint import PodResources
 from elbowroom.wire.cri import ContainerState, LinuxResources, PodStats, SandboxState
@@ -125,6 +125,7 @@ class PodConfig:
         return LinuxResources(self.shares, self.quota or UNLIMITED, PERIOD, self.memory or UNLIMITED)
 
 
+@kept_with_spec
 def pod_config(pod: Pod) -> PodConfig:
     """What the cgroup of the pod, with its allocated resources, is to have (PL-24)."""
     requests, limits = spec_requests(pod), spec_limits(pod)

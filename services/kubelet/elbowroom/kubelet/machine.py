@@ -217,8 +217,11 @@ class Kubelet:
                 if worker is not None and worker.busy and worker.token == token:
                     worker.finished(now, end)
                     self._index(worker)
-            case ("status" | "remove", _):
+            case ("status" | "remove", uid):
                 self.emit(*self._publisher.finished(now, end))
+                worker = self.workers.get(uid)
+                if worker is not None and self._publisher.owed(uid):
+                    self.publish(now, worker)
             case ("event", *_):
                 effects, again = self._recorder.finished(now, end)
                 self.emit(*effects)
@@ -313,8 +316,14 @@ class Kubelet:
         elif publication.seen.get("phase") in FINAL or not worker.admitted:
             wanted = None  # the last word was spoken
         else:
-            wanted = status.document(self._shown(now, worker, publication.seen))
+            wanted = self._document(self._shown(now, worker, publication.seen), worker)
         self.emit(*self._publisher.say(now, worker.uid, wanted, owned, remove=remove))
+
+    def _document(self, shown: status.Shown, worker: PodWorker) -> dict[str, Any]:
+        """The status, made anew only if what it is made from has changed: one step often asks for it three times."""
+        if worker.told is None or worker.told[0] != shown:
+            worker.told = (shown, status.document(shown))
+        return worker.told[1]
 
     def _shown(self, now: Instant, worker: PodWorker, previous: Mapping[str, Any]) -> status.Shown:
         host_ip = "127.0.0.1"
@@ -334,7 +343,7 @@ class Kubelet:
             pending=worker.pending,
             in_progress=worker.in_progress,
             preemption_disabled=self._preemption_disabled,
-            waiting=worker.waiting,
+            waiting=dict(worker.waiting),
             over=worker.over,
             eviction=worker.eviction,
             resize_word=worker.resize_word if self.profile.publishes_resize_status else "",
@@ -545,7 +554,7 @@ class Kubelet:
         new, seen = self._pod_of(document, old)
         counted = worker.counts if worker.active else None
         worker.update(now, new)
-        self._publisher.observe(worker.uid, seen, _revision(new))
+        told_soon = self._publisher.observe(worker.uid, seen, _revision(new))
         if worker.uid in self._waiting_room:
             self._admit(now, worker)
         if worker.active and not same(desired(old, self.config), desired(new, self.config)):
@@ -563,7 +572,8 @@ class Kubelet:
             self.publish(now, worker)
         elif old.spec is not new.spec or old.metadata.annotations != new.metadata.annotations or worker.ending:
             worker.sync(now)
-        if not worker.over:
+            told_soon = False
+        if not worker.over and not told_soon:
             self.publish(now, worker)
         self._index(worker)
 

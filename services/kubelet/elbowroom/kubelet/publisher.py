@@ -14,6 +14,7 @@ from elbowroom.cache import Backoff
 from elbowroom.kubelet import status
 from elbowroom.machine import Effect, Instant, Note, Step
 from elbowroom.rpc import Calls, Finished, delete, patch
+from elbowroom.wire import ApiResponse
 
 FINAL = ("Succeeded", "Failed")
 
@@ -46,6 +47,10 @@ class Publication:
     remove: bool = False
     """The pod may be removed once ``wanted`` is known."""
     removing: bool = False
+    news: int = 0
+    """So many states of the pod were seen since the patch in flight was sent; one of them may be its own doing."""
+    owed: bool = False
+    """Somebody else's was among them: what there is to say must be made anew."""
 
     @property
     def said(self) -> bool:
@@ -88,11 +93,26 @@ class Publisher:
         self._known.pop(uid, None)
         self._backoff.reset(uid)
 
-    def observe(self, uid: str, seen: dict[str, Any], revision: int) -> None:
-        """The API server has this status of the pod, as of that revision."""
+    def observe(self, uid: str, seen: dict[str, Any], revision: int) -> bool:
+        """The API server has this status of the pod, as of that revision.
+
+        True if that may be the doing of the patch in flight; its answer shows, and if it is not, the pod is then ``owed`` a word.
+        """
         publication = self._known.get(uid)
-        if publication is not None and revision >= publication.seen_revision:
+        if publication is None:
+            return False
+        if revision >= publication.seen_revision:
             publication.seen, publication.seen_revision = seen, revision
+        publication.news += 1
+        return publication.in_flight is not None
+
+    def owed(self, uid: str) -> bool:
+        """Did somebody else change the pod while a patch was under way? Told once."""
+        publication = self._known.get(uid)
+        if publication is None or not publication.owed:
+            return False
+        publication.owed = False
+        return True
 
     def say(self, now: Instant, uid: str, wanted: dict[str, Any] | None, owned: Sequence[str], *, remove: bool) -> list[Effect]:
         """Bring the API server to ``wanted`` (None: it is right as it is), and then, if so told, remove the pod."""
@@ -112,7 +132,7 @@ class Publisher:
             return []
         p = publication
         if p.wanted is not None and status.differs(p.wanted, p._known(), p.owned):
-            p.in_flight = p.wanted
+            p.in_flight, p.news, p.owed = p.wanted, 0, False
             request = patch("pods", p.name, p.patch(), namespace=p.namespace, subresource="status")
             return [Step("K16 status patch sent"), *self._calls.api(now, request, context=("status", p.uid))]
         if p.remove:
@@ -135,24 +155,29 @@ class Publisher:
             publication.removing = False
             return self._failed(now, uid, kind, answer.status, answer.body)
         sent, publication.in_flight = publication.in_flight, None
+        publication.owed = publication.news > 0
         if 200 <= answer.status < 300 and sent is not None:
             self._backoff.reset(uid)
-            self._acknowledge(publication, sent, answer.body)
+            self._acknowledge(publication, sent, answer)
             return [Step("K17 status acknowledged"), *self._send(now, publication)]
         if answer.status == 404:
             return []
         return self._failed(now, uid, kind, answer.status, answer.body)
 
-    def _acknowledge(self, publication: Publication, sent: dict[str, Any], body: bytes) -> None:
-        try:
-            answer = msgspec.json.decode(body, type=_Answer)
-            revision = int(answer.metadata.resourceVersion)
-        except (msgspec.MsgspecError, ValueError):
-            return
-        echo = status.owned_part(answer.status, list(sent), publication.owned)
-        publication.sent, publication.echo = sent, echo
-        if revision >= publication.seen_revision:
-            publication.seen, publication.seen_revision = answer.status, revision
+    def _acknowledge(self, publication: Publication, sent: dict[str, Any], answer: ApiResponse) -> None:
+        if answer.revision and answer.revision == publication.seen_revision:
+            known = publication.seen  # the watch was quicker
+            publication.owed = publication.news > 1
+        else:
+            try:
+                decoded = msgspec.json.decode(answer.body, type=_Answer)
+                revision = int(decoded.metadata.resourceVersion)
+            except (msgspec.MsgspecError, ValueError):
+                return
+            known = decoded.status
+            if revision >= publication.seen_revision:
+                publication.seen, publication.seen_revision = known, revision
+        publication.sent, publication.echo = sent, status.owned_part(known, list(sent), publication.owned)
 
     def _failed(self, now: Instant, uid: str, what: str, code: int, body: bytes) -> list[Effect]:
         self._retry_at(uid, Instant(now + self._backoff.next(uid)))

@@ -111,16 +111,18 @@ class Resizes:
     def attempt_all(self, now: Instant, trigger: str) -> None:
         """RC-64, RC-65: try every pending resize, in the queue's order; one that fails hinders none behind it."""
         self.retry_at = Instant(now + self._kubelet.config.retry_ns)
-        kept, crowd = [], self.crowd()
+        kept: list[str] = []
+        crowd: Crowd | None = None
         for uid in self._queue:
             worker = self._kubelet.workers.get(uid)
             if worker is None or not worker.active or worker.layer is None:
                 continue
+            crowd = crowd or self.crowd()
             verdict = self._attempt(now, worker, crowd, trigger)
             if isinstance(verdict, Deferred | Evict):
                 kept.append(uid)
             if isinstance(verdict, Granted | Evict):
-                crowd = self.crowd()
+                crowd = None
         self._queue.keep(kept)
 
     def _rank(self, uid: str) -> Rank | None:

@@ -72,7 +72,7 @@ class Eviction:
 class Shown:
     """All that a status is made from."""
 
-    now: Instant
+    now: Instant = field(compare=False)
     pod: Pod
     """As the API server has it."""
     allocated: Pod

@@ -21,7 +21,7 @@ from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.lifecycle import CrashBackoff
 from elbowroom.kubelet.metrics import Metrics, operation_type
 from elbowroom.kubelet.resizer import CALL_SECONDS, LONG_CALL_SECONDS, Done, Failed, Resizer, rpc_error
-from elbowroom.kubelet.status import Eviction, ResizeCondition
+from elbowroom.kubelet.status import Eviction, ResizeCondition, Shown
 from elbowroom.machine import Effect, Instant, Note, parse_time, seconds
 from elbowroom.rpc import Finished
 from elbowroom.wire import Code, MalformedError, decode_value
@@ -121,6 +121,8 @@ class PodWorker:
         self.waiting: dict[str, tuple[str, str]] = {}
         self.shown_sandbox: SandboxState | None = None
         self.shown_actuated = PodResources()
+        self.told: tuple[Shown, dict[str, Any]] | None = None
+        """What its last status was made from, and that status."""
         self.workload = pod.metadata.annotations.get(WORKLOAD, "")
         self._sandbox_workload: str | None = None
         self._ending: Ending | None = None
