@@ -1,7 +1,7 @@
 """Event documents as upstream's two recorders write them.
 
 The kubelet's are core/v1 with ``source`` and ``count``; the scheduler's are events.k8s.io ones that core/v1 shows without
-either (spec/transcripts.md). Each call makes a document for ``events`` in ``namespace_of(regarding)``.
+either (as a real v1.36 shows them). Each call makes a document for ``events`` in ``namespace_of(regarding)``.
 """
 
 import random

@@ -1,7 +1,7 @@
 """Feature gates and profiles: which truth, where truths differ.
 
 ``lab`` is the whole design as its documents describe it; ``v1.37`` is what a real v1.37 cluster does. Each difference is a
-switch of its own (spec/profiles.md, rows 1 to 14), so experiments can mix them.
+switch of its own (docs/profiles.md, rows 1 to 14), so experiments can mix them.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class UnknownGateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The switches of spec/profiles.md. Build one with ``profile_of``; it travels to services as ``as_config()``."""
+    """The switches of docs/profiles.md. Build one with ``profile_of``; it travels to services as ``as_config()``."""
 
     name: str
     gates: Mapping[str, bool] = field(default_factory=dict)

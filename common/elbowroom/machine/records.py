@@ -1,4 +1,4 @@
-"""The shape of a history record (spec/reliability.md 3.0), whoever writes it: a host's file or the simulated world."""
+"""The shape of a history record (docs/histories.md), whoever writes it: a host's file or the simulated world."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -88,7 +88,7 @@ class _Failpoint:
 class World:
     """A cluster's machines under one seed.
 
-    ``history`` holds the records of all lives in order (spec/reliability.md 3.0, both clocks virtual), ``history_hash`` tells two
+    ``history`` holds the records of all lives in order (docs/histories.md, both clocks virtual), ``history_hash`` tells two
     runs apart. ``effects`` counts the effects that mortals carried out and ``steps`` the labels passed, by machine and label: what
     systematic tests enumerate. ``latency`` bounds a frame's way in seconds.
     """

@@ -103,7 +103,7 @@ class Apiserver(_Model):
 
 
 class Scheduler(_Model):
-    """The open questions of the KEPs as policies (spec/profiles.md rows 7 to 9); absent ones are the profile's."""
+    """The open questions of the KEPs as policies (docs/profiles.md rows 7 to 9); absent ones are the profile's."""
 
     nomination_tracking: Literal["none", "memory", "nominatedNodeName", "specNodeName"] | None = None
     resize_fit: Literal["maxDesired", "kubeletAligned"] | None = None

@@ -7,7 +7,7 @@
 NUMBER is the field's in protobuf: ``2.5`` for one that JSON shows in the parent of its message, 0 for none. TYPE is a struct, a
 scalar, a name of ``STRINGS``, or one of them behind ``[]`` (list) or ``{}`` (map by string). MARKS say what Go writes: ``-`` a zero
 value is left out, ``+`` it is always there, ``~`` there as null; none: as given. ``!`` the field is required.
-``preview`` marks fields of designs that v1.37 has not (spec/profiles.md rows 11 and 13).
+``preview`` marks fields of designs that v1.37 has not (docs/profiles.md rows 11 and 13).
 """
 
 STRINGS = """
