@@ -52,6 +52,14 @@ def identity_of_peer(peer: str) -> tuple[str, tuple[str, ...]]:
             return "system:anonymous", ("system:unauthenticated",)
 
 
+_PROGRAMS = {SCHEDULER: "kube-scheduler", CONTROLLERS: "kube-controller-manager", ADMIN: "elbowroom"}
+
+
+def program_of(user: str) -> str:
+    """What a user of the bus calls itself as a manager of fields; empty for people."""
+    return "kubelet" if user.startswith(NODE_PREFIX) else _PROGRAMS.get(user, "")
+
+
 def check(request: ApiRequest, store: Store) -> None:
     """Let the request pass or raise 403 with upstream's words."""
     if MASTERS in request.groups:

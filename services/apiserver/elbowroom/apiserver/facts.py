@@ -51,5 +51,11 @@ def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
             c["name"]: {"allocated": c.get("allocatedResources"), "actual": (c.get("resources") or {}).get("requests")}
             for c in status.get("containerStatuses", ())
         },
+        "qos": status.get("qosClass", ""),
+        "resize": {
+            c["type"]: (c.get("reason", ""), c.get("observedGeneration", 0))
+            for c in status.get("conditions", ())
+            if c.get("type") in ("PodResizePending", "PodResizeInProgress")
+        },
         "containers": {c["name"]: c.get("resources", {}) for c in (*spec.get("initContainers", ()), *spec.get("containers", ()))},
     }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from elbowroom.api.fielderrors import FieldError, invalid, not_supported, too_long
+from elbowroom.api.fielderrors import FieldError, invalid, not_supported, required, too_long
 from elbowroom.apiserver import schema
 from elbowroom.apiserver.statuses import bad_request, internal, unsupported_body_type
 from elbowroom.apiserver.statuses import invalid as invalid_status
@@ -26,21 +26,27 @@ class Options:
 
     dry_run: bool = False
     validation: str = "Warn"
+    manager: str = ""
+    """``fieldManager``, empty if the request names none."""
+    force: bool = False
+    """Does an apply take fields from other managers?"""
 
 
 _DEFAULT_OPTIONS = Options()
 
 
-def write_options(request: ApiRequest, kind: str) -> Options:
-    """The query's options; ``kind`` is CreateOptions, UpdateOptions or PatchOptions."""
+def write_options(request: ApiRequest, kind: str, *, applies: bool = False) -> Options:
+    """The query's options; ``kind`` is CreateOptions, UpdateOptions or PatchOptions, of an apply if it ``applies``."""
     query = request.query
-    if not query:
+    if not query and not applies:
         return _DEFAULT_OPTIONS
     found: list[FieldError] = []
     dry_run = query.get("dryRun")
-    if kind == "PatchOptions" and "force" in query:
+    if kind == "PatchOptions" and "force" in query and not applies:
         found.append(FieldError("force", "FieldValueForbidden", "Forbidden: may not be specified for non-apply patch"))
     manager = query.get("fieldManager", "")
+    if applies and not manager:
+        found.append(required("fieldManager", "is required for apply patch"))
     if len(manager.encode()) > MANAGER_BYTES_MAX:
         found.append(too_long("fieldManager", MANAGER_BYTES_MAX))
     if any(not character.isprintable() for character in manager):
@@ -52,7 +58,7 @@ def write_options(request: ApiRequest, kind: str) -> Options:
         found.append(not_supported("fieldValidation", validation, _VALIDATIONS))
     if found:
         raise invalid_status("meta.k8s.io", kind, "", found)
-    return Options(dry_run == "All", validation or "Warn")
+    return Options(dry_run == "All", validation or "Warn", manager, applies and "force" in query and _truth(query["force"]))
 
 
 def media_type(request: ApiRequest) -> str:
@@ -107,6 +113,29 @@ def decoded_body(
             f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {", ".join(warnings)}'
         )
     return decoded.document, warnings
+
+
+def configuration(request: ApiRequest, kind: str, api_version: str) -> Document:
+    """What an apply says, JSON or YAML, of the kind that the URL is about."""
+    body = request.body
+    try:
+        value = schema.parse_json(body).value if body.lstrip()[:1] == b"{" else schema.parse_yaml(body)
+    except schema.MalformedBodyError as why:
+        raise bad_request(f"error decoding YAML: {why}") from why
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        what = {str: "string", bool: "bool", list: "array"}.get(type(value), "number")
+        text = f"json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {text}")
+    said_kind, said_version = (said if isinstance(said, str) else "" for said in (value.get("kind"), value.get("apiVersion")))
+    if (said_kind, said_version) != (kind, api_version):
+        shown = said_version if "/" in said_version else f"/{said_version}"
+        raise bad_request(f"invalid object type: {shown}, Kind={said_kind}")
+    meta = value.get("metadata")
+    if isinstance(meta, dict) and meta.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    return value
 
 
 def loose_ends(parsed: schema.Parsed | None, decoded: schema.Decoded) -> list[str]:

@@ -15,7 +15,21 @@ import msgspec
 from elbowroom.api.clock import as_time
 from elbowroom.api.fielderrors import invalid
 from elbowroom.api.gates import Profile
-from elbowroom.apiserver import admission, discovery, intake, kinds, listing, metadata, podverbs, removal, schema, statuses
+from elbowroom.apiserver import (
+    admission,
+    apply,
+    authorizer,
+    discovery,
+    intake,
+    kinds,
+    listing,
+    managed,
+    metadata,
+    podverbs,
+    removal,
+    schema,
+    statuses,
+)
 from elbowroom.apiserver.admission_base import Attributes, Plugin, Refusal
 from elbowroom.apiserver.ephemeral import EphemeralContainersStrategy
 from elbowroom.apiserver.gotext import go_text
@@ -27,7 +41,7 @@ from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Change, Record, Store
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 from elbowroom.machine import Instant, Persist
-from elbowroom.rpc import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from elbowroom.rpc import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from elbowroom.wire import ApiRequest, ApiResponse
 
 OBJECT_BYTES_MAX = 1_572_864
@@ -212,6 +226,21 @@ class Registry:
         decoded, warnings = intake.decoded_body(request, field, strategy.group, strategy.version, strategy.kind, options)
         context.warnings.extend(warnings)
         document = _ordered(strategy, decoded)
+        said_entries = document["metadata"].get("managedFields", ())
+        return self._insert(context, write, row, request, document, options, managed.held(said_entries, ()))
+
+    def _insert(
+        self,
+        context: Context,
+        write: _Write,
+        row: Resource,
+        request: ApiRequest,
+        document: Document,
+        options: Options,
+        entries: Sequence[managed.Entry] | None,
+    ) -> ApiResponse:
+        """Create ``document``. ``entries`` say who managed fields of it before; None: the request's manager is not to be added."""
+        strategy = row.strategy
         meta = document["metadata"]
         namespace = request.namespace if strategy.namespaced else ""
         if namespace and meta.get("namespace") and meta["namespace"] != namespace:
@@ -227,7 +256,6 @@ class Registry:
             "generation",
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
-            "managedFields",
         ):
             meta.pop(name, None)
         meta["uid"] = metadata.new_uid(self._rng)
@@ -236,6 +264,7 @@ class Registry:
             meta["name"] = self._free_name(strategy.resource, namespace, meta["generateName"])
         name = meta.get("name", "")
         strategy.default(document)
+        self._track(context, row, strategy, request, options, None, document, entries)
         attributes = Attributes("CREATE", strategy.resource, "", namespace, name, document, None)
         self._admit(context, strategy, attributes)
         told = len(context.warnings)
@@ -302,7 +331,7 @@ class Registry:
         uid = new["metadata"].get("uid")
         if uid and uid != old["metadata"]["uid"]:
             raise precondition_failed(kind, record, f"UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}")
-        return self._replace(context, write, row, strategy, request, record, new)
+        return self._replace(context, write, row, strategy, request, record, new, options)
 
     def _replace(
         self,
@@ -313,8 +342,13 @@ class Registry:
         request: ApiRequest,
         record: Record,
         new: Document,
+        options: Options,
+        entries: Sequence[managed.Entry] | None = None,
     ) -> ApiResponse:
-        """Let ``new`` take the place of ``record``, as far as ``strategy`` allows."""
+        """Let ``new`` take the place of ``record``, as far as ``strategy`` allows.
+
+        ``entries`` say who manages which field then; without them the request's manager gets what it changes.
+        """
         kind, old = row.strategy, record.document
         revision = intake.object_revision(new)
         if not revision and not strategy.unconditional_update:
@@ -326,7 +360,14 @@ class Registry:
             write.base = revision
         if not strategy.namespaced:
             new["metadata"].pop("namespace", None)
+        said_entries = new["metadata"].get("managedFields")
         metadata.keep(new["metadata"], old["metadata"])
+        if entries is not None:
+            _manage(new, entries)
+        else:
+            stored = old["metadata"].get("managedFields", ())
+            before = stored if request.subresource else managed.held(said_entries, stored)
+            self._track(context, row, strategy, request, options, old, new, before)
         attributes = Attributes("UPDATE", kind.resource, request.subresource, record.namespace, record.name, new, old)
         self._admit(context, kind, attributes)
         strategy.prepare_update(context, new, old)
@@ -357,14 +398,77 @@ class Registry:
     def _patch(self, context: Context, write: _Write, row: Resource, strategy: Strategy, request: ApiRequest) -> ApiResponse:
         kind = row.strategy
         media = intake.media_type(request)
+        if media == APPLY_PATCH:
+            return self._apply(context, write, row, strategy, request)
         if media not in _PATCHES:
             raise statuses.unsupported_patch_type()
         options = intake.write_options(request, "PatchOptions")
         context = _for(context, options)
         record = self._stored(row, request)
-        new = self._patched(context, self._fields[kind.resource], kind, media, request, record.copy(), options)
+        document = record.copy()
+        if media != JSON_PATCH and b"managedFields" not in request.body:
+            document["metadata"].pop("managedFields", None)  # nothing to patch and to decode; they stay as they are
+        new = self._patched(context, self._fields[kind.resource], kind, media, request, document, options)
         strategy.default(new)
-        return self._replace(context, write, row, strategy, request, record, new)
+        return self._replace(context, write, row, strategy, request, record, new, options)
+
+    def _apply(self, context: Context, write: _Write, row: Resource, strategy: Strategy, request: ApiRequest) -> ApiResponse:
+        """Server-side apply; it creates what is not there, but no subresource of it."""
+        kind = row.strategy
+        options = intake.write_options(request, "PatchOptions", applies=True)
+        context = _for(context, options)
+        record = self._store.get(kind.resource, request.namespace if kind.namespaced else "", request.name)
+        if record is None and request.subresource:
+            raise statuses.not_found(kind.group, kind.plural, request.name)
+        field = self._fields[kind.resource]
+        config = intake.configuration(request, kind.kind, kind.api_version)
+        what = _described(config)
+        trouble = apply.errors(field, config)
+        if trouble:
+            raise statuses.internal(f"failed to create typed patch object ({what}): {trouble}")
+        live = schema.zero(field) if record is None else record.document
+        done = apply.applied(
+            field,
+            live,
+            config,
+            live["metadata"].get("managedFields", ()),
+            managed.Manager(options.manager, managed.APPLY, kind.api_version, request.subresource),
+            ignored=_ignored(row, request.subresource),
+            force=options.force,
+            time=as_time(context.now),
+        )
+        decoded = schema.decode(field, done.document, restored=True)
+        if decoded.error is not None:
+            known = f"{kind.group}/{kind.version}, Kind={kind.kind}"
+            why = f"unable to convert unstructured object to {known}: {decoded.error}"
+            raise statuses.internal(f"failed to convert new object ({what}) to proper version: {why}")
+        new = _ordered(kind, decoded.document)
+        intake.check_names(new["metadata"], request.name, request.namespace if kind.namespaced else "")
+        if record is None:
+            _manage(new, done.entries)
+            return self._insert(context, write, row, request, new, options, None)
+        strategy.default(new)
+        return self._replace(context, write, row, strategy, request, record, new, options, done.entries)
+
+    def _track(
+        self,
+        context: Context,
+        row: Resource,
+        strategy: Strategy,
+        request: ApiRequest,
+        options: Options,
+        old: Document | None,
+        new: Document,
+        entries: Sequence[managed.Entry] | None,
+    ) -> None:
+        """Write into ``new`` who manages which of its fields, now that the request's manager makes it of ``old``."""
+        if entries is None:
+            return
+        field = self._fields[row.strategy.resource]
+        found = managed.compare(field, schema.zero(field) if old is None else old, new, _ignored(row, request.subresource))
+        name = managed.manager_name(options.manager, request.user_agent or authorizer.program_of(request.user))
+        manager = managed.Manager(name, managed.UPDATE, row.strategy.api_version, request.subresource)
+        _manage(new, managed.updated(entries, found, manager, as_time(context.now)))
 
     def _patched(
         self,
@@ -567,7 +671,7 @@ class Registry:
         new["metadata"]["resourceVersion"] = scale["metadata"].get("resourceVersion", "")
         if not request.subresource or not new["metadata"]["resourceVersion"]:
             new["metadata"]["resourceVersion"] = str(record.revision)
-        answer = self._replace(context, write, row, row.strategy, request, record, new)
+        answer = self._replace(context, write, row, row.strategy, request, record, new, options)
         shown = podverbs.scale_of(msgspec.json.decode(answer.body))
         return ApiResponse(200, msgspec.json.encode(shown), answer.warnings, answer.revision)
 
@@ -613,6 +717,27 @@ def _for(context: Context, options: Options) -> Context:
     return Context(
         context.now, context.rng, context.profile, context.reader, context.user, context.groups, context.warnings, dry_run=True
     )
+
+
+def _ignored(row: Resource, subresource: str) -> tuple[str, ...]:
+    """The top-level fields that a write of the (sub)resource cannot change, so that nobody manages them by it."""
+    if subresource == "status":
+        return ("spec",)
+    return ("status",) if not subresource and "status" in row.subresources else ()
+
+
+def _manage(document: Document, entries: Sequence[managed.Entry]) -> None:
+    document["metadata"].pop("managedFields", None)
+    if entries:
+        document["metadata"]["managedFields"] = entries
+
+
+def _described(config: Mapping[str, Any]) -> str:
+    """An object as upstream's errors about applies name it."""
+    meta = config.get("metadata")
+    names = [meta.get(name) if isinstance(meta, dict) else "" for name in ("namespace", "name")]
+    version = config["apiVersion"] if "/" in config["apiVersion"] else f"/{config['apiVersion']}"
+    return f"{names[0] or ''}/{names[1] or ''}; {version}, Kind={config['kind']}"
 
 
 def _ordered(strategy: Strategy, document: Document) -> Document:

@@ -60,6 +60,7 @@ class Field:
     __slots__ = (
         "drops_zero",
         "go",
+        "is_granular",
         "is_resource_list",
         "item",
         "key",
@@ -82,6 +83,8 @@ class Field:
         self.go = go
         self.item: Field | None = None
         self.struct: Struct | None = None
+        self.is_granular = False
+        """Has each part of its value its own manager? An atomic one has one manager as a whole."""
         self.is_resource_list = False
         self.drops_zero = False
         self.null_zero = False
@@ -167,6 +170,10 @@ class _Registry:
                 field.list_type, field.list_keys = "map", tuple(word[4:].split(","))
             elif word in ("set", "atomic"):
                 field.list_type = word
+        if field.kind != STRUCT:
+            field.is_granular = (field.kind == MAP and field.list_type != "atomic") or field.list_type in ("map", "set")
+        elif field.list_type == "atomic":
+            field.is_granular = False
         return field, mark in ("+", "~")
 
     def typed(self, name: str, text: str) -> Field:
@@ -178,11 +185,11 @@ class _Registry:
         elif text.startswith("{}"):
             item = self.typed(name, text[2:])
             field = Field(name, MAP, f"map[string]{item.go}")
-            field.item = item
+            field.item, field.is_granular = item, True
         elif text == "ResourceList":
             field = Field(name, MAP, "v1.ResourceList")
             field.item = self.typed(name, "quantity")
-            field.is_resource_list = True
+            field.is_resource_list = field.is_granular = True
         elif text in _SCALARS:
             field = Field(name, _SCALARS[text], _GO.get(text, text))
         elif text in self._strings:
@@ -190,6 +197,7 @@ class _Registry:
         else:
             field = Field(name, STRUCT, f"v1.{text.rpartition('.')[2]}")
             field.struct = self.struct(text)
+            field.is_granular = not field.struct.atomic
         return field
 
 
