@@ -853,3 +853,22 @@ def test_no_container_is_told_the_same_twice() -> None:
     assert len(updates) == len({u.container for u in updates}) == 2
     written = [decode_value(body, SetPodCgroup).resources for method, body in world.calls if method == "SetPodCgroup"]
     assert all(isinstance(resources, LinuxResources) for resources in written)
+
+
+def test_a_pod_that_is_resized_all_the_time_tells_so_25_times_at_most() -> None:
+    world = World()
+    world.api.create("pods", a_pod("p", a_container(cpu="100m")))
+    world.run(2)
+    for milli in range(101, 141):
+        world.api.resize("p", requests={"cpu": f"{milli}m"})
+        world.run(2)
+    started, completed = world.api.events("ResizeStarted"), world.api.events("ResizeCompleted")
+    assert [event["message"].startswith("(combined from similar events): ") for event in started] == [False] * 9 + [True]
+    others = [
+        event for event in world.api.events() if event["source"]["component"] == "kubelet" and event not in started + completed
+    ]
+    assert sum(event["count"] for event in [*others, *started, *completed]) == 25
+    world.run(600)
+    world.api.resize("p", requests={"cpu": "200m"})
+    world.run(2)
+    assert "200m" in world.api.events("ResizeStarted")[-1]["message"], "ten minutes bring two more"
