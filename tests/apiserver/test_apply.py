@@ -78,10 +78,11 @@ def test_what_a_manager_no_longer_says_goes_and_takes_empty_wholes_along() -> No
         ({"spec": {"overhead": {"cpu": {"a": 1}}}}, ".spec.overhead.cpu: expected any scalar, got &{map[a:1]}"),
         ({"a": 1, "b": 2}, "errors:\n  .a: field not declared in schema\n  .b: field not declared in schema"),
         ({"spec": {"containers": [{"name": "c"}, {"name": "c"}]}}, '.spec.containers: duplicate entries for key [name="c"]'),
+        ({"spec": {"containers": [{"image": "i"}, {}]}}, '.spec.containers: duplicate entries for key [name=""]'),
+        ({"spec": {"containers": [None]}}, ".spec.containers: element 0: associative list with keys may not have a null element"),
         (
-            {"spec": {"containers": [{"image": "i"}]}},
-            '.spec.containers: element 0: associative list with keys has an element that omits key field "name" '
-            "(and doesn't have default value)",
+            {"metadata": {"finalizers": [{}]}},
+            ".metadata.finalizers: element 0: associative list without keys has an element that's a map type",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from elbowroom.apiserver.schema import ARRAY, MAP, STRUCT, Field
+from elbowroom.apiserver.schema import ARRAY, MAP, STRUCT, Field, zero
 from elbowroom.apiserver.strategy import Document
 
 Fields = dict[str, Any]
@@ -44,7 +44,7 @@ ABSENT: Final = _Absent()
 
 
 class MissingKeyError(Exception):
-    """A list's element lacks a key of its list; ``str()`` is the key's name."""
+    """A list's element lacks an optional key of its list; ``str()`` is the key's name."""
 
 
 def element_of(field: Field, item: Any) -> str:
@@ -57,7 +57,10 @@ def element_of(field: Field, item: Any) -> str:
         if value is None:
             value = _KEY_DEFAULTS.get(key)
             if value is None:
-                raise MissingKeyError(key)
+                inner = field.fields[key]
+                if not inner.required:
+                    raise MissingKeyError(key)
+                value = zero(inner)  # Go has nothing that says "missing"
         keys[key] = value
     return f"k:{_json(keys).decode()}"
 

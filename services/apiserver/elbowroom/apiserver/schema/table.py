@@ -521,7 +521,7 @@ LimitRangeItem
  5 defaultRequest ResourceList-
  6 maxLimitRequestRatio ResourceList-
 LimitRangeSpec
- 1 limits []LimitRangeItem! atomic
+ 1 limits []LimitRangeItem~! atomic
 LinuxContainerUser
  1 uid int64+!
  2 gid int64+!
