@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from elbowroom.history import scheduling
+from elbowroom.history import nodes, scheduling
 from elbowroom.history.invariants import INVARIANTS
 from elbowroom.history.records import History
 from elbowroom.history.report import judge
@@ -103,7 +103,7 @@ def a_good_run() -> list[dict[str, Any]]:
         file("ckpt.tmp", "s1"),
         file("ckpt.dirsync", "s1"),
         alloc(1, 1 << 30, small, "admitted"),
-        runtime("rt.create", small_cfg),
+        runtime("rt.create", small_cfg, attempt=0),
         actuated(small, "create"),
         pod(3, "patch", "admin", 2, large, base=2),
         watch("watch.event", rev=3, type="MODIFIED", key="pods/ns/a"),
@@ -190,6 +190,7 @@ VIOLATIONS: list[tuple[str, str, Change]] = [
     ("I-03", "a value is actuated that was never allocated", put("kl.actuated", 1, containers={"c": resources("1", "2Gi")})),
     ("I-03", "a resize is recorded as actuated before the runtime applied it", update_told_late),
     ("I-03", "a failed update is recorded as actuated", put("rt.update.end", ok=False)),
+    ("I-04", "the allocation was never desired as a whole", put("kl.alloc", 1, containers={"c": resources("2", "1Gi")})),
     ("I-05", "the pending desire reaches the runtime", without("kl.alloc", 1)),
     ("I-05", "a container is created with what was never allocated", put("rt.create", cfg={"memory_limit_bytes": 5 << 30})),
     ("I-05", "cpu shares nobody allocated", put("rt.update.begin", cfg={"cpu_shares": 4096, "memory_limit_bytes": 3 << 30})),
@@ -238,6 +239,20 @@ def test_a_good_run_holds() -> None:
     assert all(report.looked_at[invariant] for invariant, _, _ in VIOLATIONS), "every invariant had something to look at"
 
 
+def test_a_container_may_have_the_limit_of_its_pod() -> None:
+    """PL-26: one that has none of its own is told its pod's."""
+    bare = {"c": {"requests": {"cpu": "1"}}}
+    level = {"limits": {"memory": "2Gi"}}
+    alloc = {"kind": "kl.alloc", "proc": "kubelet/n1", "node": "n1", "pod": "ns/p", "uid": "u5", "gen": 1, "cause": "admitted"}
+    alloc |= {"vector": {"cpu": 1000, "memory": 0}, "containers": bare, "allocatable": {}, "level": level}
+    made = {"kind": "rt.create", "proc": "runtime/n1", "node": "n1", "container": "p/c/0", "name": "c", "pod": "ns/p", "uid": "u5"}
+    made |= {"attempt": 0}
+    for memory, holds in ((2 << 30, True), (3 << 30, False)):
+        cfg = {"cpu_shares": 1024, "memory_limit_bytes": memory}
+        report = judge(history_of([alloc, made | {"cfg": cfg}]))
+        assert ("I-05" not in {v.invariant for v in report.failures}) is holds
+
+
 def a_checkpoint(kind: str, sha: str) -> dict[str, Any]:
     return {"kind": f"ckpt.{kind}", "proc": "kubelet/n1", "node": "n1", "key": "allocated_pods_state", "sha": sha}
 
@@ -258,7 +273,7 @@ def test_a_broken_run_is_caught(invariant: str, why: str, change: Change) -> Non
 
 
 def test_every_invariant_has_a_violating_history() -> None:
-    assert {invariant for invariant, _, _ in VIOLATIONS} == set(INVARIANTS) - set(scheduling.INVARIANTS)
+    assert {invariant for invariant, _, _ in VIOLATIONS} == set(INVARIANTS) - set(scheduling.INVARIANTS) - set(nodes.INVARIANTS)
 
 
 def test_the_report_names_what_broke() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from elbowroom.api import quantity
-from elbowroom.history import scheduling
+from elbowroom.history import nodes, scheduling
 from elbowroom.history.records import History, Record, Violation
 
 Invariant = Callable[[History], Iterator[Violation]]
@@ -353,9 +353,25 @@ def _matches(opened: Record, commit: Record) -> bool:
     return True
 
 
+def no_mixture(history: History) -> Iterator[Violation]:
+    """I-04: an allocation is of one piece: what all containers of the pod were desired to have at one time."""
+    desired: dict[str, list[tuple[int, Any]]] = defaultdict(list)
+    for record in commits(history):
+        facts = record.get("obj") or {}
+        if "containers" in facts:
+            wanted = (facts.get("generation", 0), _vector(facts["containers"]))
+            if wanted not in desired[record["uid"]]:
+                desired[record["uid"]].append(wanted)
+    for record in history.kinds("kl.alloc"):
+        known = [vector for gen, vector in desired.get(record["uid"], ()) if gen <= record["gen"]]
+        if known and _vector(record["containers"]) not in known:
+            yield Violation("I-04", f"{record['pod']} was allocated what it never was to have as a whole", (record,))
+
+
 INVARIANTS: Mapping[str, Invariant] = {
     "I-01": allocations_fit,
     "I-03": layers_in_order,
+    "I-04": no_mixture,
     "I-05": only_allocations_reach_the_runtime,
     "I-07": allocation_survives,
     "I-22": victims_are_less_important,
@@ -365,5 +381,6 @@ INVARIANTS: Mapping[str, Invariant] = {
     "I-37": conditional_writes_form_a_chain,
     "I-38": revisions_rise,
     "I-39": watches_miss_nothing,
+    **nodes.INVARIANTS,
     **scheduling.INVARIANTS,
 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from elbowroom.history import scheduling
+from elbowroom.history import nodes, scheduling
 from elbowroom.history.files import load
 from elbowroom.history.invariants import INVARIANTS
 from elbowroom.history.records import History, Violation
@@ -13,6 +13,7 @@ from elbowroom.history.records import History, Violation
 LOOKED_AT = {
     "I-01": ("kl.alloc",),
     "I-03": ("kl.alloc", "kl.actuated"),
+    "I-04": ("kl.alloc",),
     "I-05": ("rt.create", "rt.update.begin"),
     "I-07": ("ckpt.loaded",),
     "I-22": ("sch.plan",),
@@ -22,6 +23,7 @@ LOOKED_AT = {
     "I-37": ("commit",),
     "I-38": ("commit",),
     "I-39": ("watch.event",),
+    **nodes.LOOKED_AT,
     **scheduling.LOOKED_AT,
 }
 

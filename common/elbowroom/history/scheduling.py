@@ -335,7 +335,7 @@ def grace_is_given(history: History) -> Iterator[Violation]:
         elif record["kind"] == "rt.exit":
             running[uid].pop(record["container"], None)
             waited = record["wall"] - asked[uid]["wall"] if uid in asked else None
-            was_killed = record["code"] == 137 and record.get("reason") == "Error"
+            was_killed = record["code"] == 137 and record.get("reason") == "Error" and record.get("ran", True)
             # deletionTimestamp has whole seconds, rounded down.
             if was_killed and waited is not None and waited < (grace[uid] - 1) * SECOND:
                 yield Violation(

@@ -59,6 +59,9 @@ class Resizes:
     def __init__(self, kubelet: Services) -> None:
         self._kubelet = kubelet
         self._queue = PendingQueue()
+        self._passes = 0
+        self._ordered = False
+        """The queue was put in order and not gone through since."""
         self.retry_at = Instant(0)
 
     def __len__(self) -> int:
@@ -85,6 +88,7 @@ class Resizes:
 
     def push(self, worker: PodWorker) -> None:
         """Its resize is to be judged with the next pass."""
+        self._ordered = self._ordered or worker.uid not in self._queue
         self._queue.push(worker.uid, self._rank)
 
     def drop(self, worker: PodWorker) -> None:
@@ -111,6 +115,7 @@ class Resizes:
     def attempt_all(self, now: Instant, trigger: str) -> None:
         """RC-64, RC-65: try every pending resize, in the queue's order; one that fails hinders none behind it."""
         self.retry_at = Instant(now + self._kubelet.config.retry_ns)
+        self._passes += 1
         kept: list[str] = []
         crowd: Crowd | None = None
         for uid in self._queue:
@@ -124,6 +129,7 @@ class Resizes:
             if isinstance(verdict, Granted | Evict):
                 crowd = None
         self._queue.keep(kept)
+        self._ordered = False
 
     def _rank(self, uid: str) -> Rank | None:
         worker = self._kubelet.workers.get(uid)
@@ -157,6 +163,8 @@ class Resizes:
             "used": _cpu_and_memory(others.used),
             "wanted": _cpu_and_memory(spec_requests(pod)),
             "cause": trigger,
+            "pass": self._passes,
+            "rank": rank.key if self._ordered and (rank := self._rank(worker.uid)) is not None else None,
         }
         kubelet.emit(Step("K3 judged"), Note("kl.judge", facts))
         match verdict:

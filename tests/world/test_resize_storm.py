@@ -1,0 +1,45 @@
+"""Storms of resizes in the simulated world: where they end is decided by the last desires alone, and every invariant holds.
+
+``elbowroom explore resize-storm --seeds 10000`` makes the same runs in full; here is a part of them.
+"""
+
+import pytest
+
+from elbowroom.deploy.explore.run import Ended, Run, make
+from elbowroom.deploy.explore.run import profile_for as profile
+from elbowroom.deploy.explore.storm_plan import NODE_CPU, NODE_MEMORY, plan
+
+SCENARIO = "resize-storm"
+PROFILES = ("lab", "v1.37")
+
+
+def fine(ended: Ended) -> None:
+    assert not ended.failure, f"{ended.run}: {ended.failure}"
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("block", range(3))
+def test_a_quiet_storm_ends_where_its_last_word_says(block: int, name: str) -> None:
+    resizes = 0
+    for seed in range(1 + 5 * block, 6 + 5 * block):
+        ended = make(Run(seed, profile=name, scenario=SCENARIO))
+        fine(ended)
+        resizes += ended.number
+    assert resizes > 10, "too little happened"
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("block", range(4))
+def test_a_storm_with_faults_ends_there_too(block: int, name: str) -> None:
+    for seed in range(101 + 5 * block, 106 + 5 * block):
+        fine(make(Run(seed, hostile=True, profile=name, scenario=SCENARIO)))
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_is_wanted_at_last_fits(name: str) -> None:
+    for seed in range(200):
+        made = plan(seed, hostile=True, profile=profile(name))
+        for node in made.nodes:
+            met = [pod for pod in made.pods if pod.node == node and pod.can_be_met]
+            asked = [sum(size.request[at] for pod in met for size in pod.last) for at in (0, 1)]
+            assert asked[0] <= NODE_CPU and asked[1] <= NODE_MEMORY, seed
