@@ -69,6 +69,10 @@ def test_every_example_is_a_cluster() -> None:
         ("profile: v1.36", "spec.profile: must be 'lab' or 'v1.37', not 'v1.36'"),
         ("timeScale: 0", "spec.timeScale: Input should be greater than 0, not 0"),
         ("kubeletsPerProcess: 0", "spec.kubeletsPerProcess: Input should be greater than or equal to 1, not 0"),
+        (
+            "scheduler: {config: {profiles: [{plugins: {score: {enabled: [{name: Nope}]}}}]}}",
+            "spec.scheduler.config: profiles[0].plugins.score.enabled[0]: there is no plugin 'Nope'",
+        ),
         ("scheduler: {nominationTracking: all}", "spec.scheduler.nominationTracking: must be 'none'"),
     ],
 )

@@ -1,6 +1,7 @@
 """Where machines listen and write, how nodes are packed, and where a cluster lives."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ def test_every_socket_path_is_short_enough_for_ipc_whatever_the_nodes_name() -> 
     topology = a_topology()
     for address in (topology.runtime(LONGEST_NAME).bind, topology.apiserver({}).bind, topology.control_address):
         assert len(address.removeprefix("ipc://").encode()) <= homes.IPC_PATH_BYTES_MAX
+
+
+def test_only_the_scheduler_is_told_its_configuration() -> None:
+    told = replace(a_topology(), scheduler={"podMaxBackoffSeconds": 3})
+    assert told.service("scheduler").config["config"] == {"podMaxBackoffSeconds": 3}
+    assert "config" not in told.service("controllers").config
 
 
 def test_a_kubelet_dials_the_api_server_and_the_runtime_of_its_node() -> None:

@@ -7,7 +7,7 @@ from scheduler_cluster import deferred, node, pod
 from scheduler_worlds import info_of, plugins_of, refusal, scores, snapshot_of, world_of
 
 from elbowroom.scheduler.cycle import feasible_to_find
-from elbowroom.scheduler.framework import Code
+from elbowroom.scheduler.framework import Code, Framework
 from elbowroom.scheduler.plugins import ScoringStrategy
 from elbowroom.scheduler.plugins.resources import Fit
 
@@ -237,7 +237,7 @@ def test_names_in_match_fields_leave_the_other_nodes_unasked() -> None:
 
     wanted = wants_node(fields=[{"key": "metadata.name", "operator": "In", "values": ["n1"]}])
     world = world_of([node("n1", unschedulable=True), node("n2"), node("n3")])
-    decision = Cycle(plugins_of(), random.Random(0)).attempt(info_of(pod("a", affinity=wanted)), world)
+    decision = Cycle(Framework.of(plugins_of()), random.Random(0)).attempt(info_of(pod("a", affinity=wanted)), world)
     assert isinstance(decision, Unschedulable)
     assert decision.diagnosis.message() == (
         "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."

@@ -11,6 +11,7 @@ from scheduler_cluster import START, budget, deferred, node, pod
 from scheduler_worlds import filters_for, info_of, plugins_of, snapshot_of, world_of
 
 from elbowroom.scheduler.cycle import Cycle, Decision, Parked, Unschedulable
+from elbowroom.scheduler.framework import Framework
 from elbowroom.scheduler.preemption import Candidate, NoPlan, Plan, best, victims_on, violating
 
 HIGH = 5
@@ -49,7 +50,7 @@ def crowds(draw: st.DrawFn) -> dict[str, Any]:
 def decided(crowd: dict[str, Any], **more: Any) -> Decision:
     """The scheduler's decision about the deferred pod."""
     world = world_of([crowd["node"]], [crowd["preemptor"], *crowd["neighbours"]], crowd["budgets"], **more)
-    return Cycle(plugins_of(), random.Random(0)).attempt(info_of(crowd["preemptor"]), world)
+    return Cycle(Framework.of(plugins_of()), random.Random(0)).attempt(info_of(crowd["preemptor"]), world)
 
 
 def cpu(document: dict[str, Any]) -> int:
@@ -156,7 +157,7 @@ def test_a_strict_policy_breaks_no_budget(crowd: dict[str, Any]) -> None:
 @given(crowds())
 def test_the_dry_run_leaves_the_snapshot_as_it_was(crowd: dict[str, Any]) -> None:
     world = world_of([crowd["node"]], [crowd["preemptor"], *crowd["neighbours"]], crowd["budgets"])
-    Cycle(plugins_of(), random.Random(0)).attempt(info_of(crowd["preemptor"]), world)
+    Cycle(Framework.of(plugins_of()), random.Random(0)).attempt(info_of(crowd["preemptor"]), world)
     fresh = snapshot_of([crowd["node"]], [crowd["preemptor"], *crowd["neighbours"]])
     (before,), (after,) = fresh.nodes, world.snapshot.nodes
     assert (before.requested, list(before.pods)) == (after.requested, list(after.pods))
@@ -179,7 +180,7 @@ def test_terminating_victims_are_chosen_again() -> None:
     pods = [ending, deferred("high", "n1", "300m", "100m", HIGH)]
     for tracking, expected in (("none", Plan), ("specNodeName", Plan), ("memory", Plan)):
         world = world_of([node("n1", cpu="300m")], pods, tracking=tracking)
-        decision = Cycle(plugins_of(), random.Random(0)).attempt(info_of(pods[1]), world)
+        decision = Cycle(Framework.of(plugins_of()), random.Random(0)).attempt(info_of(pods[1]), world)
         assert isinstance(decision, Unschedulable) and isinstance(decision.preemption, expected)
 
 
@@ -190,7 +191,7 @@ def test_tracking_waits_for_victims_of_its_own() -> None:
     pods = [ending, pod("old", node="n1", cpu="200m", started="2026-01-01T00:00:01Z"), deferred("high", "n1", "300m", "100m", HIGH)]
     for tracking, waits in (("none", False), ("specNodeName", True), ("memory", True)):
         world = world_of([node("n1", cpu="300m")], pods, tracking=tracking, remembered={"uid-high": frozenset({"uid-ending"})})
-        decision = Cycle(plugins_of(), random.Random(0)).attempt(info_of(pods[2]), world)
+        decision = Cycle(Framework.of(plugins_of()), random.Random(0)).attempt(info_of(pods[2]), world)
         assert isinstance(decision, Unschedulable)
         assert isinstance(decision.preemption, NoPlan) is waits
 
@@ -203,7 +204,7 @@ def test_desires_of_others_count_unless_the_fit_is_aligned_with_the_kubelet() ->
     world = world_of([node("n1", cpu="200m")], [high, *lows])
     for fit, victims in (("maxDesired", 3), ("kubeletAligned", 1)):
         plugins = plugins_of(replace(profile_of("lab"), resize_fit=fit))
-        decision = Cycle(plugins, random.Random(0)).attempt(info_of(high), world)
+        decision = Cycle(Framework.of(plugins), random.Random(0)).attempt(info_of(high), world)
         assert isinstance(decision, Unschedulable)
         assert len(names(decision)) == victims
 

@@ -28,6 +28,7 @@ from elbowroom.api import quantity
 from elbowroom.api.gates import Profile, UnknownGateError, profile_of
 from elbowroom.deploy.errors import UserError
 from elbowroom.kubelet import config as kubelet
+from elbowroom.scheduler import config as scheduler
 
 API_VERSION: Literal["elbowroom.dev/v1alpha1"] = "elbowroom.dev/v1alpha1"
 NAME = r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$"
@@ -103,11 +104,19 @@ class Apiserver(_Model):
 
 
 class Scheduler(_Model):
-    """The open questions of the KEPs as policies (docs/profiles.md rows 7 to 9); absent ones are the profile's."""
+    """The open questions of the KEPs as policies (docs/policies.md; absent: the profile's), and upstream's configuration."""
 
     nomination_tracking: Literal["none", "memory", "nominatedNodeName", "specNodeName"] | None = None
     resize_fit: Literal["maxDesired", "kubeletAligned"] | None = None
     pdb_policy: Literal["bestEffort", "strict"] | None = None
+    config: dict[str, Any] = {}
+    """A KubeSchedulerConfiguration."""
+
+    @field_validator("config")
+    @classmethod
+    def _makes_sense(cls, config: dict[str, Any]) -> dict[str, Any]:
+        scheduler.parse(config)
+        return config
 
 
 class Spec(_Model):
@@ -165,7 +174,7 @@ class Cluster(_Model):
     def profile(self) -> Profile:
         """The profile with the gates and policies of this file laid over it."""
         chosen = profile_of(self.spec.profile, self.spec.feature_gates)
-        policies = {name: value for name, value in self.spec.scheduler.model_dump().items() if value is not None}
+        policies = {name: value for name, value in self.spec.scheduler.model_dump(exclude={"config"}).items() if value is not None}
         return replace(chosen, **policies)
 
     def manifests(self) -> list[dict[str, Any]]:

@@ -83,7 +83,12 @@ class Supervisor:
         self._plan, self._home, self._tell = plan, plan.home, tell
         self._sockets, self._port = sockets, port
         self._topology = plan.topology(
-            sockets, plan.data, dict(plan.cluster.profile().as_config()), spec.apiserver.store, spec.kubelets_per_process
+            sockets,
+            plan.data,
+            dict(plan.cluster.profile().as_config()),
+            spec.apiserver.store,
+            spec.kubelets_per_process,
+            spec.scheduler.config,
         )
         self._packing = Packing(spec.kubelets_per_process)
         self._fleet = Fleet()

@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,8 @@ class Topology:
     profile: dict[str, Any]
     store: str
     kubelets_per_process: int = 1
+    scheduler: dict[str, Any] = field(default_factory=dict)
+    """A KubeSchedulerConfiguration."""
 
     def apiserver(self, facade: dict[str, Any]) -> MachineSpec:
         """The API server, with its store and its HTTP facade."""
@@ -76,9 +78,8 @@ class Topology:
 
     def service(self, name: str) -> MachineSpec:
         """The scheduler or the controllers: all they know is in the API server."""
-        return MachineSpec(
-            name, f"elbowroom.{name}.machine:build", {"profile": self.profile}, dial={"apiserver": self._address("apiserver")}
-        )
+        config = {"profile": self.profile, **({"config": self.scheduler} if name == "scheduler" else {})}
+        return MachineSpec(name, f"elbowroom.{name}.machine:build", config, dial={"apiserver": self._address("apiserver")})
 
     def runtime(self, node: str, hardware: Mapping[str, Any] | None = None) -> MachineSpec:
         """A node's runtime; ``hardware`` is what its annotations say of its cgroups."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from elbowroom.scheduler.cache import NodeInfo, Snapshot
 from elbowroom.scheduler.diagnosis import NO_NODES, Diagnosis, not_satisfied
-from elbowroom.scheduler.framework import Code, Filters, Plugin, Status, prepare_filters
+from elbowroom.scheduler.framework import Code, Filters, Framework, Status, prepare_filters
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
 from elbowroom.scheduler.preemption import NoPlan, Plan, World, check_with_nominated, preempt
 
@@ -44,7 +44,8 @@ class Unschedulable:
     def message(self) -> str:
         if isinstance(self.preemption, Plan):
             return self.diagnosis.message()
-        return self.diagnosis.message(f"{NO_CLAIMS}, {self.preemption.message}")
+        said = self.preemption.message
+        return self.diagnosis.message(f"{NO_CLAIMS}, {said}" if said else NO_CLAIMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +70,13 @@ class Cycle:
 
     def __init__(
         self,
-        plugins: Sequence[Plugin],
+        framework: Framework,
         rng: random.Random,
-        percentage: int = 0,
         evaluated: Callable[[str, str], None] | None = None,
     ) -> None:
-        self._plugins = plugins
+        self._framework = framework
         self._evaluated = evaluated or (lambda plugin, extension_point: None)
-        self._permitting = [plugin for plugin in plugins if type(plugin).permit is not Plugin.permit]
-        self._scoring = [plugin for plugin in plugins if plugin.weight]
         self._rng = rng
-        self._percentage = percentage
         self._next_start = 0
 
     def attempt(self, info: PodInfo, world: World) -> Decision:
@@ -88,7 +85,7 @@ class Cycle:
         if not snapshot.nodes:
             return NoNodes()
         is_resize = bool(info.pod.spec.node_name) and is_deferred(info.pod)
-        filters = prepare_filters(self._plugins, info, snapshot, is_resize)
+        filters = prepare_filters(self._framework.filters, info, snapshot, is_resize)
         for name in filters.plugins:
             self._evaluated(name, "Filter")
         diagnosis = Diagnosis(len(snapshot.nodes))
@@ -99,9 +96,11 @@ class Cycle:
         if failed is not None:
             return Failed(f"running {failed.plugin!r} filter plugin: {failed.message}")
         if not feasible:
-            return Unschedulable(diagnosis, preempt(info, diagnosis, filters, world, self._rng))
+            if not self._framework.preempts:
+                return Unschedulable(diagnosis, NoPlan("", clears_nomination=False))
+            return Unschedulable(diagnosis, preempt(info, diagnosis, filters, world, self._rng, self._framework.candidates))
         node = feasible[0] if len(feasible) == 1 else self._best(info, feasible, snapshot)
-        for plugin in self._permitting:
+        for plugin in self._framework.permits:
             status = plugin.permit(info, node)
             if status is not None:
                 return Parked(status)
@@ -121,7 +120,7 @@ class Cycle:
         total = len(snapshot.nodes)
         start = self._next_start % total
         order = snapshot.nodes[start:] + snapshot.nodes[:start] if start else snapshot.nodes
-        found = self._passing(info, order, filters, world, diagnosis, feasible_to_find(total, self._percentage))
+        found = self._passing(info, order, filters, world, diagnosis, feasible_to_find(total, self._framework.percentage))
         self._next_start = (start + len(found) + len(diagnosis.refusals)) % total
         return found
 
@@ -143,14 +142,14 @@ class Cycle:
 
     def _best(self, info: PodInfo, nodes: list[NodeInfo], snapshot: Snapshot) -> NodeInfo:
         totals = [0] * len(nodes)
-        for plugin in self._scoring:
+        for plugin, weight in self._framework.scores:
             scorer = plugin.pre_score(info, nodes, snapshot)
             if scorer is None:
                 continue
             self._evaluated(plugin.name, "Score")
             scores = scorer.normalised(nodes, [scorer.score(node) for node in nodes])
             for index, score in enumerate(scores):
-                totals[index] += plugin.weight * score
+                totals[index] += weight * score
         highest = max(totals)
         return self._rng.choice([node for node, total in zip(nodes, totals, strict=True) if total == highest])
 

@@ -6,7 +6,7 @@ without ports, selectors and affinities costs no more than its resources.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Self
 
@@ -116,6 +116,33 @@ class Plugin:
     def interests(self) -> Sequence[Interest]:
         """What may make schedulable a pod that this plugin rejected (SC-11)."""
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """One profile's plugins by extension point, in order, and what else a cycle must know of it.
+
+    ``candidates``: at least which share (in percent) and how many of the nodes are tried for preemption (SC-107).
+    """
+
+    filters: tuple[Plugin, ...]
+    scores: tuple[tuple[Plugin, int], ...]
+    permits: tuple[Plugin, ...]
+    pre_enqueues: tuple[Plugin, ...]
+    preempts: bool = True
+    percentage: int = 0
+    candidates: tuple[int, int] = field(default=(10, 100))
+
+    @staticmethod
+    def of(plugins: Sequence[Plugin], percentage: int = 0) -> "Framework":
+        """All of them wherever they take part, with their own weights."""
+        return Framework(
+            tuple(plugins),
+            tuple((plugin, plugin.weight) for plugin in plugins if plugin.weight),
+            tuple(plugin for plugin in plugins if type(plugin).permit is not Plugin.permit),
+            tuple(plugin for plugin in plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue),
+            percentage=percentage,
+        )
 
 
 def normalised(scores: list[int], reverse: bool = False) -> list[int]:

@@ -7,6 +7,7 @@ seen (SC-20), victims that are ending need no second call (SC-117), and a bindin
 import itertools
 import random
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, assert_never
 
 import msgspec
@@ -30,10 +31,12 @@ from elbowroom.scheduler.clusterevents import (
     node_events,
     pod_events,
 )
+from elbowroom.scheduler.config import parse
 from elbowroom.scheduler.cycle import Cycle, Failed, NoNodes, Parked, Placed, Unschedulable
+from elbowroom.scheduler.framework import Framework, Plugin
 from elbowroom.scheduler.metrics import Metrics
 from elbowroom.scheduler.nominator import Nominator
-from elbowroom.scheduler.plugins import ScoringStrategy, default_plugins
+from elbowroom.scheduler.plugins import framework_of
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred, is_preemption_disabled
 from elbowroom.scheduler.podstatus import not_scheduled, status_patch
 from elbowroom.scheduler.preemption import Budget, Plan, World, budget_of
@@ -57,25 +60,36 @@ class Scheduler:
     def __init__(self, config: Mapping[str, Any], rng: random.Random) -> None:
         self._profile = Profile.from_config(config["profile"])
         epoch = int(config.get("epoch", 0))
-        self._names = tuple(config.get("schedulerNames", ("default-scheduler",)))
+        self._config = parse(config.get("config") or {})
+        self._names = tuple(profile.name for profile in self._config.profiles)
         ids = itertools.count(1)
         self._calls = Calls(epoch=epoch, ids=ids)
         self._pods = Reflector("pods", Pod, epoch=epoch, ids=ids)
         self._nodes = Reflector("nodes", Node, epoch=epoch, ids=ids)
         self._budgets = Reflector("poddisruptionbudgets.policy", PodDisruptionBudget, epoch=epoch, ids=ids)
         self._namespaces = Reflector("namespaces", Namespace, epoch=epoch, ids=ids)
-        self._metrics = Metrics(self._names[0], publishes_preemptions=self._profile.publishes_resize_status)
+        self._metrics = Metrics(publishes_preemptions=self._profile.publishes_resize_status)
         self._cache = Cache()
         self._snapshot = Snapshot()
         self._nominator = Nominator()
-        self._recorder = Recorder(self._calls, rng, self._names[0])
+        self._recorder = Recorder(self._calls, rng)
         self._actuator = Actuator(self._calls, self._recorder, self._pods.store.get)
         self._binder = Binder(self._calls, self._pods.store.get)
-        plugins = default_plugins(self._profile, self, _strategy(config.get("scoringStrategy")))
+        frameworks: dict[str, Framework] = {}
+        plugins: dict[str, Plugin] = {}
+        for wanted in self._config.profiles:
+            frameworks[wanted.name], used = framework_of(self._profile, self, wanted)
+            plugins.update((plugin.name, plugin) for plugin in used)
         self._queue = SchedulingQueue(
-            plugins, pops_from_backoff=self._profile.on("SchedulerPopFromBackoffQ"), counted=self._metrics.incoming
+            list(plugins.values()),
+            pops_from_backoff=self._profile.on("SchedulerPopFromBackoffQ"),
+            counted=self._metrics.incoming,
+            pre_enqueues=lambda info: frameworks[info.pod.spec.scheduler_name].pre_enqueues,
+            backoff_seconds=(self._config.initial_backoff_seconds, self._config.max_backoff_seconds),
         )
-        self._cycle = Cycle(plugins, rng, int(config.get("percentageOfNodesToScore", 0)), self._metrics.evaluation)
+        self._cycles = {
+            name: Cycle(framework, rng, partial(self._metrics.evaluation, profile=name)) for name, framework in frameworks.items()
+        }
         self._parsed_budgets: list[Budget] | None = None
         self._remembered: dict[str, frozenset[str]] = {}
         """The victims (uids) of each deferred pod's last round."""
@@ -299,31 +313,32 @@ class Scheduler:
             self._queue.done(info.uid)
             return []
         self._snapshot.refresh(self._cache)
-        decision = self._cycle.attempt(info, self._world(now))
+        decision = self._cycles[info.pod.spec.scheduler_name].attempt(info, self._world(now))
         self._metrics.algorithm()
-        self._metrics.extension_point("Filter", "Success" if isinstance(decision, Placed | Parked) else "Unschedulable")
+        profile = info.pod.spec.scheduler_name
+        self._metrics.extension_point("Filter", "Success" if isinstance(decision, Placed | Parked) else "Unschedulable", profile)
         effects: list[Effect] = [Step("S4")]
         match decision:
             case Placed(node):
                 return effects + self._bind(now, entry, node)
             case Parked(status):
-                self._metrics.attempt("unschedulable")
+                self._metrics.attempt("unschedulable", profile)
                 self._metrics.permit_refused()
                 self._queue.park(now, entry, [status.plugin])
                 return effects
             case Unschedulable():
                 return effects + self._unschedulable(now, entry, decision)
             case NoNodes(message):
-                self._metrics.attempt("unschedulable")
+                self._metrics.attempt("unschedulable", profile)
                 return effects + self._failed(now, entry, (), "Unschedulable", message, "")
             case Failed(message):
-                self._metrics.attempt("error")
+                self._metrics.attempt("error", profile)
                 return effects + self._failed(now, entry, (), "SchedulerError", message, None)
             case _:
                 assert_never(decision)
 
     def _unschedulable(self, now: Instant, entry: QueuedPod, decision: Unschedulable) -> list[Effect]:
-        self._metrics.attempt("unschedulable")
+        self._metrics.attempt("unschedulable", entry.info.pod.spec.scheduler_name)
         self._metrics.preemption()
         rejected_by = decision.diagnosis.rejected_by
         effects: list[Effect] = []
@@ -417,7 +432,7 @@ class Scheduler:
             match outcome:
                 case Bound():
                     self._queue.done(info.uid)
-                    self._metrics.attempt("scheduled", (now - binding.started) / NANOSECONDS)
+                    self._metrics.attempt("scheduled", info.pod.spec.scheduler_name, (now - binding.started) / NANOSECONDS)
                     waited = (now - (entry.first_tried or now)) / NANOSECONDS
                     self._metrics.scheduled(entry.attempts, waited, entry.flushed)
                     text = f"Successfully assigned {info.key} to {binding.node}"
@@ -426,7 +441,7 @@ class Scheduler:
                     self._queue.done(info.uid)
                     self._cache.expect_by(info.uid, Instant(now + round(CONFIRM_SECONDS * NANOSECONDS)))
                 case NotBound(_, message, gone):
-                    self._metrics.attempt("error", (now - binding.started) / NANOSECONDS)
+                    self._metrics.attempt("error", info.pod.spec.scheduler_name, (now - binding.started) / NANOSECONDS)
                     if self._cache.forget(info.uid):
                         self._move(now, ASSIGNED_POD_DELETE, info, None)
                     if gone:
@@ -520,21 +535,11 @@ class Scheduler:
         return self._metrics.expose(queue.counts(), queue.rejections(), sizes, queue.events_in_flight, running)
 
 
-def _strategy(config: Mapping[str, Any] | None) -> ScoringStrategy | None:
-    """NodeResourcesFitArgs.scoringStrategy: ``{type, resources: [{name, weight}], requestedToCapacityRatio: {shape}}``."""
-    if config is None:
-        return None
-    weights = {each["name"]: int(each.get("weight", 1)) for each in config.get("resources", [{"name": "cpu"}, {"name": "memory"}])}
-    shape = config.get("requestedToCapacityRatio", {}).get("shape", [])
-    points = tuple((int(each["utilization"]), int(each["score"])) for each in shape)
-    return ScoringStrategy(config.get("type", "LeastAllocated"), weights, points)
-
-
 def build(config: Mapping[str, Any], rng: random.Random) -> Machine:
     """The scheduler.
 
-    ``config``: ``profile`` (``Profile.as_config()``; its policies are ours, too), ``epoch``, ``name``; optional ``schedulerNames``
-    (whose pods are ours; default ``["default-scheduler"]``), ``percentageOfNodesToScore`` (0: by the size of the cluster) and
-    ``scoringStrategy`` (as in NodeResourcesFitArgs).
+    ``config``: ``profile`` (``Profile.as_config()``; its policies are ours, too), ``epoch``, ``name``; optional ``config``, a
+    KubeSchedulerConfiguration (``elbowroom.scheduler.config``), which also says whose pods are ours. ``SchedulerConfigError`` if it
+    makes no sense.
     """
     return Scheduler(config, rng)

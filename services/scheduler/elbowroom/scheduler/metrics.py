@@ -17,9 +17,10 @@ _VICTIMS = (1, 2, 4, 8, 16, 32, 64)
 class Metrics:
     """One scheduler's series."""
 
-    def __init__(self, scheduler_name: str, *, publishes_preemptions: bool) -> None:
+    def __init__(self, *, publishes_preemptions: bool) -> None:
         self.registry = CollectorRegistry()
-        self._profile = scheduler_name
+        self._rejecting: dict[tuple[str, str], int] = {}
+        """Who ever held pods back: told as 0 once nobody is."""
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"scheduler_{name}", text, labels, registry=self.registry)
@@ -89,19 +90,19 @@ class Metrics:
             counter("preemptions_total", "Preemptions by what they were for.", "operation") if publishes_preemptions else None
         )
 
-    def attempt(self, result: str, seconds: float = 0.0) -> None:
+    def attempt(self, result: str, profile: str, seconds: float = 0.0) -> None:
         """An attempt ended: scheduled, unschedulable or error."""
-        self._attempts.labels(result, self._profile).inc()
-        self._attempt_seconds.labels(result, self._profile).observe(seconds)
+        self._attempts.labels(result, profile).inc()
+        self._attempt_seconds.labels(result, profile).observe(seconds)
 
     def algorithm(self) -> None:
         self._algorithm_seconds.observe(0)
 
-    def extension_point(self, name: str, status: str) -> None:
-        self._extension_seconds.labels(name, status, self._profile).observe(0)
+    def extension_point(self, name: str, status: str, profile: str) -> None:
+        self._extension_seconds.labels(name, status, profile).observe(0)
 
-    def evaluation(self, plugin: str, extension_point: str) -> None:
-        self._evaluations.labels(plugin, extension_point, self._profile).inc()
+    def evaluation(self, plugin: str, extension_point: str, profile: str) -> None:
+        self._evaluations.labels(plugin, extension_point, profile).inc()
 
     def scheduled(self, attempts: int, seconds: float, after_flush: bool) -> None:
         """A pod was bound, so long after its first attempt."""
@@ -138,7 +139,7 @@ class Metrics:
     def expose(
         self,
         pending: dict[str, int],
-        rejections: dict[str, int],
+        rejections: dict[tuple[str, str], int],
         sizes: dict[str, int],
         in_flight: int,
         running: dict[str, int],
@@ -146,8 +147,9 @@ class Metrics:
         """The series as text; what is a level rather than a count is told now."""
         for queue, count in pending.items():
             self._pending.labels(queue).set(count)
-        for plugin, count in rejections.items():
-            self._unschedulable.labels(plugin, self._profile).set(count)
+        self._rejecting.update(rejections)
+        for plugin, profile in self._rejecting:
+            self._unschedulable.labels(plugin, profile).set(rejections.get((plugin, profile), 0))
         for kind, count in sizes.items():
             self._cache.labels(kind).set(count)
         for operation, count in running.items():

@@ -98,13 +98,20 @@ class World:
     """For tracking ``memory``: the victims (uids) of a pod's last round."""
 
 
-def preempt(info: PodInfo, diagnosis: Diagnosis, filters: Filters, world: World, rng: random.Random) -> Plan | NoPlan:
+def preempt(
+    info: PodInfo,
+    diagnosis: Diagnosis,
+    filters: Filters,
+    world: World,
+    rng: random.Random,
+    candidates: tuple[int, int] = (MIN_CANDIDATES_PERCENT, MIN_CANDIDATES),
+) -> Plan | NoPlan:
     """Whom to preempt for a pod that fits nowhere (or a resize that does not fit)."""
     why_not = ineligible(info, diagnosis, world)
     if why_not:
         return NoPlan(f"preemption: {why_not}", clears_nomination=False)
     nodes = diagnosis.resolvable()
-    found, refusals = dry_run(info, nodes, filters, world, rng)
+    found, refusals = dry_run(info, nodes, filters, world, rng, candidates)
     if not found:
         told = Diagnosis(diagnosis.nodes, {**dict.fromkeys(diagnosis.refusals, _NOT_HELPFUL), **refusals})
         told.absent = _NOT_HELPFUL
@@ -142,12 +149,18 @@ def _makes_room(other: PodInfo, preemptor: PodInfo, world: World) -> bool:
 
 
 def dry_run(
-    info: PodInfo, nodes: Sequence[str], filters: Filters, world: World, rng: random.Random
+    info: PodInfo,
+    nodes: Sequence[str],
+    filters: Filters,
+    world: World,
+    rng: random.Random,
+    candidates: tuple[int, int] = (MIN_CANDIDATES_PERCENT, MIN_CANDIDATES),
 ) -> tuple[list[Candidate], dict[str, Status]]:
     """Try nodes from a random one on, until enough candidates are found and one of them breaks no budget (SC-107)."""
     if not nodes:
         return [], {}
-    enough = min(len(nodes), max(MIN_CANDIDATES, len(nodes) * MIN_CANDIDATES_PERCENT // 100))
+    percent, absolute = candidates
+    enough = min(len(nodes), max(absolute, len(nodes) * percent // 100))
     offset = rng.randrange(len(nodes))
     found: list[Candidate] = []
     refusals: dict[str, Status] = {}

@@ -6,7 +6,7 @@ like any pod; nothing here treats it differently.
 """
 
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from elbowroom.machine import Effect, Instant, Note, Step, seconds
@@ -71,12 +71,12 @@ class QueuedPod:
     def uid(self) -> str:
         return self.info.uid
 
-    def backoff(self) -> int:
+    def backoff(self, initial_seconds: int = INITIAL_BACKOFF_SECONDS, seconds_max: int = MAX_BACKOFF_SECONDS) -> int:
         """How long it waits after its last failure (SC-3)."""
         count = self.consecutive_errors or self.unschedulable_count
         if count == 0:
             return 0
-        return seconds(min(MAX_BACKOFF_SECONDS, INITIAL_BACKOFF_SECONDS * 2 ** min(count - 1, 16)))
+        return seconds(min(seconds_max, initial_seconds * 2 ** min(count - 1, 16)))
 
 
 Counted = Callable[[str, str], None]
@@ -86,8 +86,21 @@ Counted = Callable[[str, str], None]
 class SchedulingQueue:
     """The three stores and the table of pods in flight. ``drain`` hands out the notes of what happened."""
 
-    def __init__(self, plugins: Sequence[Plugin], *, pops_from_backoff: bool = True, counted: Counted | None = None) -> None:
-        self._pre_enqueue = [plugin for plugin in plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue]
+    def __init__(
+        self,
+        plugins: Sequence[Plugin],
+        *,
+        pops_from_backoff: bool = True,
+        counted: Counted | None = None,
+        pre_enqueues: Callable[[PodInfo], Sequence[Plugin]] | None = None,
+        backoff_seconds: tuple[int, int] = (INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS),
+    ) -> None:
+        """``plugins``: whoever may reject a pod; ``pre_enqueues``: who holds that one back (by default all that do at all);
+        ``backoff_seconds``: after the first failure, and at most.
+        """
+        holding_back = [plugin for plugin in plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue]
+        self._pre_enqueues = pre_enqueues or (lambda info: holding_back)
+        self._backoff_seconds = backoff_seconds
         self._interests: dict[tuple[str, Action], dict[str, Interest]] = {}
         for plugin in plugins:
             for interest in plugin.interests():
@@ -130,9 +143,13 @@ class SchedulingQueue:
             GATED: gated,
         }
 
-    def rejections(self) -> dict[str, int]:
-        """``unschedulable_pods``: how many pods each plugin holds back."""
-        return {name: len(pods) for name, pods in self._by_plugin.items() if name}
+    def rejections(self) -> dict[tuple[str, str], int]:
+        """``unschedulable_pods``: how many pods each plugin holds back, by plugin and profile."""
+        found: Counter[tuple[str, str]] = Counter()
+        for name, pods in self._by_plugin.items():
+            if name:
+                found.update((name, self._unschedulable[uid].info.pod.spec.scheduler_name) for uid in pods)
+        return found
 
     @property
     def events_in_flight(self) -> int:
@@ -329,12 +346,14 @@ class SchedulingQueue:
             self._into_backoff(entry, label, error=False)
         else:
             self._into_active(now, entry, label)
-        if not entry.gated_by:
-            self._note("sch.wake", entry, self.where(entry.uid), label, node)
-            self._effects.append(Step("S10"))
+        if entry.gated_by:
+            self._note("sch.gate", entry, GATED, label)
+            return
+        self._note("sch.wake", entry, self.where(entry.uid), label, node)
+        self._effects.append(Step("S10"))
 
     def _gate(self, entry: QueuedPod) -> Status | None:
-        for plugin in self._pre_enqueue:
+        for plugin in self._pre_enqueues(entry.info):
             status = plugin.pre_enqueue(entry.info)
             if status is not None:
                 return status
@@ -345,7 +364,6 @@ class SchedulingQueue:
         if status is not None:
             entry.gated_by = status.plugin
             self._into_unschedulable(entry, label)
-            self._note("sch.gate", entry, GATED, label)
             return
         entry.gated_by = ""
         self._active.push(entry.uid, (-entry.info.priority, entry.timestamp, entry.number), entry)
@@ -369,9 +387,8 @@ class SchedulingQueue:
             pods.pop(uid, None)
         return entry
 
-    @staticmethod
-    def _backoff_ends(entry: QueuedPod) -> int:
-        return entry.timestamp + entry.backoff()
+    def _backoff_ends(self, entry: QueuedPod) -> int:
+        return entry.timestamp + entry.backoff(*self._backoff_seconds)
 
     def _is_backing_off(self, entry: QueuedPod, now: Instant) -> bool:
         return entry.backoff() > 0 and self._backoff_ends(entry) // WINDOW >= now // WINDOW

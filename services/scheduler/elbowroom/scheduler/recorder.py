@@ -29,16 +29,16 @@ def truncated(message: str, limit: int = MESSAGE_BYTES_MAX) -> str:
 class Recorder:
     """Writes events about pods; a lost one is not written again."""
 
-    def __init__(self, calls: Calls, rng: random.Random, component: str) -> None:
+    def __init__(self, calls: Calls, rng: random.Random) -> None:
         self._calls = calls
         self._rng = rng
-        self._component = component
         self._series: dict[tuple[str, ...], tuple[str, Instant, int]] = {}
 
     def tell(
         self, now: Instant, regarding: Pod, kind: str, reason: str, action: str, message: str, related: Pod | None = None
     ) -> Sequence[Effect]:
-        """Effects that record the event."""
+        """Effects that record the event, in the name of the profile that schedules the pod it is about (or the related one)."""
+        component = (related or regarding).spec.scheduler_name
         about = reference("Pod", regarding.metadata)
         other = reference("Pod", related.metadata) if related is not None else None
         key = _key(about, kind, reason, action, message, other)
@@ -51,7 +51,7 @@ class Recorder:
             series = {"series": {"count": 2, "lastObservedTime": as_micro_time(now)}}
             request = patch("events", name, series, namespace=namespace_of(about), kind=STRATEGIC_PATCH)
             return self._calls.api(now, request, context=None)
-        document = new_event(now, self._rng, about, kind, reason, action, truncated(message), self._component, other)
+        document = new_event(now, self._rng, about, kind, reason, action, truncated(message), component, other)
         self._series[key] = (document["metadata"]["name"], now, 1)
         while len(self._series) > REMEMBERED_MAX:
             del self._series[next(iter(self._series))]

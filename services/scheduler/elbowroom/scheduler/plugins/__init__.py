@@ -1,7 +1,8 @@
 """The plugins, in upstream's order and with upstream's weights (SC-59)."""
 
 from elbowroom.api.gates import Profile
-from elbowroom.scheduler.framework import Plugin
+from elbowroom.scheduler.config import SchedulerProfile
+from elbowroom.scheduler.framework import Framework, Plugin
 from elbowroom.scheduler.lookup import Lookup
 from elbowroom.scheduler.plugins.affinity import NodeAffinity
 from elbowroom.scheduler.plugins.deferred import DeferredPodScheduling
@@ -13,7 +14,7 @@ from elbowroom.scheduler.plugins.resources import BalancedAllocation, Fit, Scori
 from elbowroom.scheduler.plugins.schedulinggates import SchedulingGates
 from elbowroom.scheduler.plugins.spread import PodTopologySpread
 
-__all__ = ["DefaultPreemption", "ScoringStrategy", "default_plugins"]
+__all__ = ["DefaultPreemption", "ScoringStrategy", "default_plugins", "framework_of"]
 
 
 def default_plugins(profile: Profile, lookup: Lookup, strategy: ScoringStrategy | None = None) -> list[Plugin]:
@@ -35,3 +36,30 @@ def default_plugins(profile: Profile, lookup: Lookup, strategy: ScoringStrategy 
         ImageLocality(),
     ]
     return plugins
+
+
+def framework_of(profile: Profile, lookup: Lookup, wanted: SchedulerProfile) -> tuple[Framework, list[Plugin]]:
+    """The plugins of one profile at their points, and all that take part anywhere."""
+    args = wanted.fit
+    ratio = args.requested_to_capacity_ratio
+    strategy = ScoringStrategy(
+        args.type,
+        {each.name: each.weight for each in args.resources},
+        tuple((point.utilization, point.score) for point in ratio.shape) if ratio is not None else (),
+    )
+    known = {plugin.name: plugin for plugin in default_plugins(profile, lookup, strategy)}
+
+    def at(point: str) -> tuple[Plugin, ...]:
+        return tuple(known[name] for name, _ in wanted.at[point] if name in known)
+
+    framework = Framework(
+        filters=at("filter"),
+        scores=tuple((known[name], weight) for name, weight in wanted.at["score"] if name in known),
+        permits=at("permit"),
+        pre_enqueues=at("preEnqueue"),
+        preempts=any(name == DefaultPreemption.name for name, _ in wanted.at["postFilter"]),
+        percentage=wanted.percentage,
+        candidates=(wanted.preemption.min_candidate_nodes_percentage, wanted.preemption.min_candidate_nodes_absolute),
+    )
+    used = {plugin.name for plugin in (*framework.filters, *framework.permits, *framework.pre_enqueues)}
+    return framework, [plugin for plugin in known.values() if plugin.name in used]
