@@ -102,6 +102,7 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     Resource("resourcequotas", "ResourceQuota", short_names=("quota",), subresources=(_status("ResourceQuota"),)),
     Resource("serviceaccounts", "ServiceAccount", short_names=("sa",)),
+    Resource("services", "Service", short_names=("svc",), categories=("all",), subresources=(_status("Service"),)),
     Resource(
         "deployments",
         "Deployment",

@@ -19,6 +19,7 @@ from elbowroom.api.selectors import of_view
 from elbowroom.apiserver.metadata import NO_FINALIZER, STANDARD_FINALIZERS
 from elbowroom.apiserver.pod_defaults import default_pod_spec
 from elbowroom.apiserver.pod_validation import validate_pod_spec
+from elbowroom.apiserver.services import ServiceStrategy
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -940,7 +941,7 @@ def _with_status(
 def resources(pods: Resource) -> dict[str, Resource]:
     """All that is served, by resource (``pods``, ``replicasets.apps``). ``pods`` is the row of pods."""
     namespace, node, budget, quota = NamespaceStrategy(), NodeStrategy(), BudgetStrategy(), QuotaStrategy()
-    replica_set, deployment = ReplicaSetStrategy(), DeploymentStrategy()
+    replica_set, deployment, service = ReplicaSetStrategy(), DeploymentStrategy(), ServiceStrategy()
     rows = [
         pods,
         Resource(
@@ -962,6 +963,7 @@ def resources(pods: Resource) -> dict[str, Resource]:
         Resource(LeaseStrategy()),
         Resource(ConfigMapStrategy()),
         Resource(ServiceAccountStrategy(), returns_deleted=True),
+        Resource(service, _with_status(service), name_rule="label", returns_deleted=True),
         Resource(
             replica_set,
             _with_status(replica_set, _scaled_status_errors),

@@ -347,6 +347,19 @@ def _service_account(now: Instant, account: Document) -> Cells:
     return [_name(account), len(account.get("secrets") or ()), _age(now, account)]
 
 
+def _service(now: Instant, service: Document) -> Cells:
+    spec = _part(service, "spec")
+    ports = ",".join(
+        f"{port.get('port')}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol')}"
+        for port in spec.get("ports") or ()
+    )
+    outside = spec.get("externalName") if spec.get("type") == "ExternalName" else ",".join(spec.get("externalIPs") or ())
+    pending = "<pending>" if spec.get("type") == "LoadBalancer" else _NONE
+    selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
+    shown = (spec.get("type", ""), spec.get("clusterIP") or _NONE, outside or pending, ports or _NONE)
+    return [_name(service), *shown, _age(now, service), selector or _NONE]
+
+
 def _scale(now: Instant, scale: Document) -> Cells:
     spec, status = _part(scale, "spec"), _part(scale, "status")
     return [_name(scale), spec.get("replicas", 0), status.get("replicas", 0), _age(now, scale)]
@@ -411,6 +424,7 @@ _KINDS: dict[tuple[str, str], tuple[Callable[[Instant, Document], Cells], tuple[
     ("v1", "ResourceQuota"): (_quota, ("Name", "Request", "Limit", "Age")),
     ("v1", "LimitRange"): (_limit_range, ("Name", "Created At")),
     ("v1", "ConfigMap"): (_config_map, ("Name", "Data", "Age")),
+    ("v1", "Service"): (_service, ("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "Selector|w")),
     ("v1", "ServiceAccount"): (_service_account, ("Name", "Secrets", "Age")),
     ("v1", "Status"): (_status, ("Status", "Reason", "Message")),
     ("apps/v1", "Deployment"): (_deployment, ("Name", "Ready", "Up-to-date", "Available", *_WORKLOAD)),

@@ -30,6 +30,7 @@ CONTENT = (
     "secrets",
     "services",
     "serviceaccounts",
+    "services",
     "leases.coordination.k8s.io",
     "events",
 )
