@@ -30,7 +30,6 @@ CONTENT = (
     "secrets",
     "services",
     "serviceaccounts",
-    "services",
     "leases.coordination.k8s.io",
     "events",
 )
