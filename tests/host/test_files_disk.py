@@ -1,5 +1,6 @@
 """A directory of files: in which order it touches the file system, and what a failure leaves."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ class Recording(SystemFiles):
     """The real calls, recorded; the call named ``fails`` raises."""
 
     def __init__(self, fails: str = "") -> None:
+        super().__init__()
         self.calls: list[str] = []
         self.fails = fails
 
@@ -67,6 +69,17 @@ def test_a_failure_before_the_rename_leaves_the_old_value_and_a_disk_that_refuse
     with pytest.raises(OSError, match="earlier write failed"):
         disk.commit([Persist("b", b"1")], nothing)
     assert FilesDisk(str(tmp_path)).load() == {"a": b"old"}
+
+
+def test_a_closed_disk_holds_no_file_open_and_can_be_used_again(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    disk = FilesDisk(str(tmp_path))
+    disk.commit([Persist("a", b"1")], nothing)
+    disk.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+    disk.commit([Persist("a", b"2")], nothing)
+    disk.close()
+    assert FilesDisk(str(tmp_path)).load() == {"a": b"2"}
 
 
 def test_what_a_dead_process_left_half_written_is_removed(tmp_path: Path) -> None:

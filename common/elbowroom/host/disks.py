@@ -38,25 +38,41 @@ class Files(Protocol):
     def sync(self, path: str) -> None: ...
     def rename(self, source: str, target: str) -> None: ...
     def remove(self, path: str) -> None: ...
+    def close(self) -> None: ...
 
 
 class SystemFiles:
-    """The operating system's."""
+    """The operating system's. What was written stays open until it is synced, a directory that was synced until ``close``."""
+
+    def __init__(self) -> None:
+        self._written: tuple[str, int] | None = None
+        self._folders: dict[str, int] = {}
 
     def write(self, path: str, value: bytes) -> None:
+        self._end_writing()
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            while value:
-                value = value[os.write(file, value) :]
-        finally:
-            os.close(file)
+        self._written = (path, file)
+        while value:
+            value = value[os.write(file, value) :]
 
     def sync(self, path: str) -> None:
-        """fsync of a file or a directory."""
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(file)
-        finally:
+        """fsync of the file just written, or of a directory."""
+        if self._written is not None and self._written[0] == path:
+            os.fsync(self._written[1])
+            self._end_writing()
+            return
+        if path not in self._folders:
+            self._folders[path] = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        os.fsync(self._folders[path])
+
+    def close(self) -> None:
+        self._end_writing()
+        while self._folders:
+            os.close(self._folders.popitem()[1])
+
+    def _end_writing(self) -> None:
+        if self._written is not None:
+            file, self._written = self._written[1], None
             os.close(file)
 
     def rename(self, source: str, target: str) -> None:
@@ -135,7 +151,8 @@ class FilesDisk:
         self._broken = False
 
     def close(self) -> None:
-        """Nothing is open between commits."""
+        """Let go of the directory."""
+        self._files.close()
 
 
 def _tell(step: Callable[[str], None], labels: Iterator[str]) -> None:

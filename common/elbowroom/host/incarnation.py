@@ -101,6 +101,8 @@ class Store:
             self._make = lambda: load_object(spec.kind)(spec.path)
             self.writer = self._own = ThreadPoolExecutor(1, "disk")
         self.disk: Disk | None = None
+        self.tidies = False
+        """Is there something to do when it is idle?"""
 
     async def load(self, loop: asyncio.AbstractEventLoop) -> dict[str, bytes]:
         """Open if need be, and read all."""
@@ -108,6 +110,7 @@ class Store:
         def load() -> dict[str, bytes]:
             if self.disk is None:
                 self.disk = self._make()
+                self.tidies = isinstance(self.disk, IdleDisk)
             return self.disk.load()
 
         return load() if self.writer is None else await loop.run_in_executor(self.writer, load)
@@ -419,12 +422,14 @@ class Incarnation:
             disk.commit(group, self._at_step_on_writer)
         else:
             self._wait(self._loop.run_in_executor(writer, disk.commit, group, self._at_step_on_writer))
-            if isinstance(disk, IdleDisk):
+            if self._store.tidies:
                 if self._idle is not None:
                     self._idle.cancel()
                 self._idle = self._loop.call_later(IDLE_SECONDS, self._tidy, disk, writer)
 
-    def _tidy(self, disk: IdleDisk, writer: ThreadPoolExecutor) -> None:
+    def _tidy(self, disk: Disk, writer: ThreadPoolExecutor) -> None:
+        assert isinstance(disk, IdleDisk), "only such a one is tidied"
+
         def done(tidied: "asyncio.Future[None]") -> None:
             if tidied.exception() is not None and self.alive:
                 self.note("disk.untidy", {"why": str(tidied.exception())})
