@@ -282,3 +282,34 @@ def test_the_report_names_what_broke() -> None:
     text = judge(history_of(records)).text()
     assert "I-22  BROKEN 1 times" in text
     assert "ns/b (100) is no victim for ns/a (100)" in text
+
+
+def a_run_with_a_forgetful_store() -> list[dict[str, Any]]:
+    """A store in memory ends with 5 revisions; the next life begins at 1 and is watched from there."""
+
+    def commit(rev: int) -> dict[str, Any]:
+        facts = {"uid": f"u{rev}", "verb": "create", "sub": "", "user": "x", "base": 0}
+        return {"kind": "commit", "proc": "apiserver", "rev": rev, "key": f"events/ns/e{rev}", "resource": "events", **facts}
+
+    def watch(kind: str, **more: Any) -> dict[str, Any]:
+        return {"kind": kind, "proc": "controllers", "id": 7, **more}
+
+    begun = {"kind": "wal.recovered", "proc": "apiserver", "revision": 0, "floor": 0, "durable": False}
+    return [
+        begun,
+        *(commit(rev) for rev in range(1, 6)),
+        watch("watch.open", watch="events", resource="events", namespace="", fields="", **{"from": 0}),
+        begun,
+        *(commit(rev) for rev in (1, 2)),
+        watch("watch.initial", rev=2),
+        commit(3),
+        watch("watch.event", rev=3, type="ADDED", key="events/ns/e3"),
+        watch("watch.bookmark", rev=4),
+    ]
+
+
+def test_a_stream_is_held_against_the_life_of_the_store_that_answers_it() -> None:
+    assert not list(INVARIANTS["I-39"](history_of(a_run_with_a_forgetful_store())))
+    records = a_run_with_a_forgetful_store()
+    records.remove(first(records, "watch.event"))
+    assert [found.message for found in INVARIANTS["I-39"](history_of(records))] == ["events never heard of revision 3"]

@@ -22,16 +22,26 @@ def commits(history: History) -> list[Record]:
     An API server that dies between a commit and its record leaves none; the next one tells the tail of its log again (verb
     ``recovered``), which counts where there is no record from the time. A store in memory begins anew with each life.
     """
+    return [record for _, record in _commits_by_life(history)]
+
+
+def _commits_by_life(history: History) -> list[tuple[int, Record]]:
+    """``commits``, each with the number of the store's life that it was made in."""
     known: dict[tuple[int, int], Record] = {}
     life = 0
     for record in history.kinds("commit", "wal.recovered"):
         if record["kind"] == "wal.recovered":
-            life += not record.get("durable", True)
+            life += _forgets(record)
         elif record["verb"] == "recovered":
             known.setdefault((life, record["rev"]), record)
         else:
             known[life, record["rev"]] = record
-    return [known[place] for place in sorted(known)]
+    return [(place[0], known[place]) for place in sorted(known)]
+
+
+def _forgets(recovered: Record) -> bool:
+    """Did the API server begin with a store in memory, which knows nothing of what was before?"""
+    return not recovered.get("durable", True)
 
 
 # ---------------------------------------------------------------- node and resize
@@ -297,18 +307,24 @@ def revisions_rise(history: History) -> Iterator[Violation]:
 def watches_miss_nothing(history: History) -> Iterator[Violation]:
     """I-39: between the revision a stream began at and the last one it told, it told exactly the log's matching writes, in
     order and once."""
-    writes: dict[str, list[Record]] = defaultdict(list)
-    for record in commits(history):
-        writes[record["resource"]].append(record)
+    writes: dict[tuple[int, str], list[Record]] = defaultdict(list)
+    for life, record in _commits_by_life(history):
+        writes[life, record["resource"]].append(record)
     streams: dict[tuple[str, int, int], list[Record]] = {}
-    for record in history.kinds("watch.open", "watch.initial", "watch.event", "watch.bookmark"):
+    lives: dict[tuple[str, int, int], int] = {}
+    life = 0
+    for record in history.kinds("watch.open", "watch.initial", "watch.event", "watch.bookmark", "wal.recovered"):
+        if record["kind"] == "wal.recovered":
+            life += _forgets(record)
+            continue
         stream = (record["proc"], record["inc"], record["id"])
         if record["kind"] == "watch.open":
             streams[stream] = [record]
         elif stream in streams:
             streams[stream].append(record)
-    for told in streams.values():
-        yield from _stream(told, writes[told[0]["resource"]])
+            lives[stream] = life  # of the store that answers: a stream may be opened before that is there
+    for stream, told in streams.items():
+        yield from _stream(told, writes[lives.get(stream, 0), told[0]["resource"]])
 
 
 def _stream(told: list[Record], writes: list[Record]) -> Iterator[Violation]:
