@@ -147,6 +147,7 @@ GUARANTEED = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1000
         ([GUARANTEED], {"initContainers": [{"name": "i", "resources": {}}]}, "Burstable"),
         ([{}], {"resources": GUARANTEED}, "Guaranteed"),
         ([GUARANTEED], {"resources": {"requests": {"cpu": "2"}}}, "Burstable"),
+        ([GUARANTEED], {"resources": {}}, "BestEffort"),
     ],
 )
 def test_quality_of_service(containers: list[Document], more: Document, quality: str) -> None:

@@ -167,6 +167,25 @@ def test_an_apply_through_resize_owns_its_request_and_gives_it_back() -> None:
     assert back.body["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1"
 
 
+def test_an_apply_through_status_owns_nothing_of_the_spec() -> None:
+    world = World()
+    world.create("pods", a_pod(), "default")
+    condition = {"type": "Mine", "status": "True"}
+    config = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": "a"},
+        "spec": {"priority": 7},
+        "status": {"conditions": [condition]},
+    }
+    done = ask(world, config, resource="pods", sub="status")
+    assert [held["type"] for held in done.body["status"]["conditions"]] == ["Mine"] and done.body["spec"]["priority"] == 0
+    conditions = {'k:{"type":"Mine"}': {".": {}, "f:status": {}, "f:type": {}}}
+    assert managers(done)[0] == ("m1", "Apply", {"f:status": {"f:conditions": conditions}})
+    gone = ask(world, {name: value for name, value in config.items() if name != "status"}, resource="pods", sub="status")
+    assert "conditions" not in gone.body["status"] and [entry[0] for entry in managers(gone)] == ["elbowroom"]
+
+
 @pytest.mark.parametrize(
     ("config", "manager", "query", "code", "words"),
     [

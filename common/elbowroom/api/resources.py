@@ -375,9 +375,12 @@ def _limits_with_overhead(pod: Pod, total: Amounts) -> Amounts:
 
 @kept_with_spec
 def qos_class(pod: Pod) -> str:
-    """Guaranteed, Burstable or BestEffort, from the spec alone (RC-34): zero counts as absent, only cpu and memory count."""
+    """Guaranteed, Burstable or BestEffort, from the spec alone (RC-34): zero counts as absent, only cpu and memory count.
+
+    Resources of the pod decide alone wherever they are said, even if they say nothing.
+    """
     level = pod.spec.resources
-    if level is not None and has_pod_level_resources(pod):
+    if level is not None:
         each = [level]
         limited = not level.limits or len(_positive(level.limits)) == 2
     else:
