@@ -10,6 +10,8 @@ own: lists of maps are merged by the key that the type declares, and directives 
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from elbowroom.apiserver.gotext import go_text, go_type
 from elbowroom.apiserver.schema import Field
 
@@ -85,11 +87,12 @@ def _apply_operation(holder: dict[str, Any], operation: dict[str, Any], budget: 
             _add(holder, path, moved)
         case "copy":
             container, key = _container(holder, operation.get("from"))
-            copied, size = _copy(container.get(key) if isinstance(container, dict) else _get(container, key))
-            budget[0] -= size
+            # By way of its bytes, whose number is limited: a patch may ask for many megabytes of copies.
+            copied = msgspec.json.encode(container.get(key) if isinstance(container, dict) else _get(container, key))
+            budget[0] -= len(copied)
             if budget[0] < 0:
                 raise _inapplicable("the accumulated size increase of copy operations exceeds the limit")
-            _add(holder, path, copied)
+            _add(holder, path, msgspec.json.decode(copied))
         case "test":
             _test(holder, path, value)
         case other:
@@ -181,17 +184,6 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(_same, one, other))
     return bool(one == other)
-
-
-def _copy(value: Any) -> tuple[Any, int]:
-    """A deep copy, and about how many bytes it has."""
-    if isinstance(value, dict):
-        parts = {key: _copy(member) for key, member in value.items()}
-        return {key: part[0] for key, part in parts.items()}, 2 + sum(len(key) + 4 + part[1] for key, part in parts.items())
-    if isinstance(value, list):
-        items = [_copy(member) for member in value]
-        return [item[0] for item in items], 2 + sum(item[1] + 1 for item in items)
-    return value, len(value) + 2 if isinstance(value, str) else 4
 
 
 def _json_kind(value: Any) -> str:
