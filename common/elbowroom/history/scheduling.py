@@ -223,7 +223,8 @@ def _counts(commit: Record) -> bool:
 
 
 def _figure(commit: Record, resource: str) -> int | None:
-    """max(desired unless Infeasible, allocated, actual), each a sum over containers; None where more than containers counts."""
+    """max(desired unless Infeasible, allocated, actual), each a sum over containers, or what the kubelet says of the pod as a whole
+    if it says both (SC-49); None where more than containers counts."""
     obj = commit["obj"]
     if not obj.get("plain"):
         return None
@@ -239,6 +240,9 @@ def _figure(commit: Record, resource: str) -> int | None:
         actual += _amount(resource, running)
     if not obj["node"]:
         return desired
+    level = obj.get("level") or {}
+    if level.get("allocated") and level.get("actual"):
+        allocated, actual = _amount(resource, level["allocated"]), _amount(resource, level["actual"])
     return max(allocated, actual) if infeasible else max(desired, allocated, actual)
 
 

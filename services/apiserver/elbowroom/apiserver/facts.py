@@ -31,7 +31,8 @@ def commit_note(change: Change, verb: str, subresource: str, user: str, base: in
 
 
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a pod the checkers need. ``figures`` are what its kubelet reports; ``plain``: nothing but containers counts."""
+    """What of a pod the checkers need. ``figures`` are what its kubelet reports, ``level`` what it reports of the pod as a whole;
+    ``plain``: the spec has nothing but containers that counts."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
     scheduled = next((c.get("status", "") for c in status.get("conditions", ()) if c.get("type") == "PodScheduled"), "")
     return {
@@ -51,6 +52,7 @@ def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
             c["name"]: {"allocated": c.get("allocatedResources"), "actual": (c.get("resources") or {}).get("requests")}
             for c in status.get("containerStatuses", ())
         },
+        "level": {"allocated": status.get("allocatedResources"), "actual": (status.get("resources") or {}).get("requests")},
         "qos": status.get("qosClass", ""),
         "resize": {
             c["type"]: (c.get("reason", ""), c.get("observedGeneration", 0))
