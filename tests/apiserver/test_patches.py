@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 import jsonpatch
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -252,3 +253,57 @@ def test_on_plain_maps_the_two_merges_agree(patch: dict[str, Any]) -> None:
 )
 def test_values_are_shown_as_go_shows_them(value: Any, text: str) -> None:
     assert go_text(value) == text
+
+
+# ---------------------------------------------------------------- what a patch does not touch
+
+STORED: dict[str, Any] = schema.decode(
+    POD,  # type: ignore[arg-type]
+    {
+        "metadata": {"name": "p", "labels": {"a": "1", "b": "2"}, "finalizers": ["x/y", "x/z"]},
+        "spec": {
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}},
+                {"name": "d", "image": "j", "ports": [{"containerPort": 80}]},
+            ],
+            "tolerations": [{"key": "k"}],
+        },
+        "status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Initialized", "status": "True"}]},
+    },
+).document
+ODD = st.sampled_from([None, 1, 1.0, True, "1", "1000m", [], {}, {"nope": 1}])
+CONTAINER = st.fixed_dictionaries(
+    {"name": st.sampled_from(["c", "d", "e"])},
+    optional={
+        "image": ODD,
+        "resources": st.fixed_dictionaries({}, optional={"requests": st.fixed_dictionaries({"cpu": ODD}) | ODD}),
+    },
+)
+CONDITION = st.fixed_dictionaries(
+    {"type": st.sampled_from(["Ready", "Other"]), "status": ODD}, optional={"$patch": st.just("delete")}
+)
+POD_PATCH = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": st.fixed_dictionaries({}, optional={"labels": st.dictionaries(st.sampled_from("abc"), ODD), "nope": ODD}),
+        "spec": st.fixed_dictionaries({}, optional={"containers": st.lists(CONTAINER, max_size=3), "hostNetwork": ODD}),
+        "status": st.fixed_dictionaries({}, optional={"conditions": st.lists(CONDITION, max_size=3), "phase": ODD}),
+    },
+)
+
+
+@given(POD_PATCH)
+def test_what_a_strategic_patch_leaves_alone_need_not_be_decoded_again(patch: dict[str, Any]) -> None:
+    assert POD is not None
+    document = copy.deepcopy(STORED)
+    try:
+        patched = strategic_patch(document, copy.deepcopy(patch), POD)
+    except PatchError:
+        return
+    finally:
+        assert document == STORED, "the document stays as it is"
+    quick, slow = (schema.decode(POD, patched, restored=True, known=known) for known in (document, None))
+    assert quick[1:] == slow[1:]
+    assert msgspec.json.encode(quick.document, order="sorted") == msgspec.json.encode(slow.document, order="sorted"), (
+        "1 is not True"
+    )

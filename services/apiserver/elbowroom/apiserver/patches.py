@@ -1,13 +1,12 @@
 """The three patches that carry changes: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch.
 
-All work on parsed JSON and change the document they are given, which the caller owns. Where upstream's libraries deviate from the
+All work on parsed JSON; the first two change the document they are given, which the caller owns. Where upstream's libraries deviate from the
 RFCs, so do these: a JSON patch path need not begin with a slash (its first segment is dropped unseen), negative indices count from
 the end, a missing ``value`` is null; a merge patch drops nulls inside the values that it adds. Strategic merge is Kubernetes'
 own: lists of maps are merged by the key that the type declares, and directives (``$patch``, ``$setElementOrder/…``,
 ``$deleteFromPrimitiveList/…``, ``$retainKeys``) say what a merge cannot.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -237,6 +236,8 @@ _SET_ORDER, _DELETE_PRIMITIVES = "$setElementOrder", "$deleteFromPrimitiveList"
 def strategic_patch(document: dict[str, Any], patch: dict[str, Any], field: Field) -> dict[str, Any]:
     """The document, whose kind is ``field``, after a strategic merge patch, which is used up.
 
+    The document itself is left as it is, and what the patch does not touch is shared with it.
+
     ``PatchError``: 400 for a malformed directive, 422 for lists of lists, 500 (upstream's choice) for all else, a list element
     without its merge key for one.
     """
@@ -252,6 +253,7 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], field: Field | N
                 return {}
             case other:
                 raise PatchError(500, f"unknown patch type: {go_text(other)} in map: {go_text(patch)}")
+    original = dict(original)
     directives = [key for key in patch if key[:1] == "$"]
     if directives:
         patch = dict(patch)
@@ -444,15 +446,21 @@ def _without_directives(original: list[Any], patch: list[Any], merge_key: str) -
 def _ordered(merged: list[Any], patch_order: list[Any], server_order: list[Any], merge_key: str, are_maps: bool) -> list[Any]:
     """What the patch speaks of in the patch's order, woven into the rest in the order that the server had."""
 
-    def positions(order: list[Any]) -> Callable[[Any], int]:
-        values = [_merge_value(item, merge_key) if are_maps else item for item in order]
-        return lambda item: values.index(value) if (value := _merge_value(item, merge_key) if are_maps else item) in values else -1
+    def values(items: list[Any]) -> list[Any]:
+        return [_merge_value(item, merge_key) for item in items] if are_maps else items
 
-    in_patch, on_server = positions(patch_order), positions(server_order)
-    mine = sorted((item for item in merged if in_patch(item) >= 0), key=in_patch)
-    others = sorted((item for item in merged if in_patch(item) < 0), key=on_server)
+    def places(found: list[Any], order: list[Any]) -> list[int]:
+        return [order.index(value) if value in order else -1 for value in found]
+
+    found = values(merged)
+    placed = list(zip(merged, places(found, values(patch_order)), places(found, values(server_order)), strict=True))
+    mine = sorted((one for one in placed if one[1] >= 0), key=lambda one: one[1])
+    others = sorted((one for one in placed if one[1] < 0), key=lambda one: one[2])
     woven: list[Any] = []
-    while mine and others:
-        left, right = on_server(others[0]), on_server(mine[0])
-        woven.append(others.pop(0) if 0 <= left < right else mine.pop(0))
-    return woven + others + mine
+    at = 0
+    for item, _, on_server in others:
+        while at < len(mine) and not 0 <= on_server < mine[at][2]:
+            woven.append(mine[at][0])
+            at += 1
+        woven.append(item)
+    return woven + [one[0] for one in mine[at:]]

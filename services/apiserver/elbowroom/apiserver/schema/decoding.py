@@ -65,8 +65,11 @@ class _Pass:
         self.first: str | None = None
 
 
-def decode(field: Field, document: Any, path: str = "", *, restored: bool = False) -> Decoded:
-    """``document`` as ``field`` would keep it. ``path`` goes before the paths in ``unknown``."""
+def decode(field: Field, document: Any, path: str = "", *, restored: bool = False, known: dict[str, Any] | None = None) -> Decoded:
+    """``document`` as ``field`` would keep it. ``path`` goes before the paths in ``unknown``.
+
+    Parts that ``document`` shares with ``known``, which was decoded before, are taken as they are.
+    """
     run = _Pass(path, restored)
     if type(document) is not dict:
         if document is None:
@@ -75,7 +78,7 @@ def decode(field: Field, document: Any, path: str = "", *, restored: bool = Fals
             return Decoded(None, [], f"json: cannot unmarshal {_json_type(document)} into Go value of type {field.go}")
     assert field.struct is not None, "only whole structs are decoded"
     try:
-        found = _struct(run, field.struct, document, None)
+        found = _struct(run, field.struct, document, None, known or _NOTHING)
     except _WrongError as why:
         return Decoded(None, run.unknown, str(why))
     if run.first is not None:
@@ -85,11 +88,19 @@ def decode(field: Field, document: Any, path: str = "", *, restored: bool = Fals
     return Decoded(found, run.unknown, None)
 
 
-def _struct(run: _Pass, struct: Struct, document: dict[str, Any], where: _Where) -> dict[str, Any]:
+_NOTHING: dict[str, Any] = {}
+
+
+def _struct(
+    run: _Pass, struct: Struct, document: dict[str, Any], where: _Where, known: dict[str, Any] = _NOTHING
+) -> dict[str, Any]:
     fields = struct.fields
     found: dict[str, Any] = {}
     items = document.items() if not run.restored else _in_type_order(struct, document)
     for name, value in items:
+        if known and name in known and known[name] is value:
+            found[name] = value
+            continue
         field = fields.get(name)
         if field is None:
             if len(run.unknown) < _UNKNOWN_MAX:
@@ -108,13 +119,14 @@ def _struct(run: _Pass, struct: Struct, document: dict[str, Any], where: _Where)
         if kind == STRUCT:
             if type(value) is dict:
                 assert field.struct is not None
-                inner = _struct(run, field.struct, value, (where, name))
+                before = known.get(name)
+                inner = _struct(run, field.struct, value, (where, name), before if type(before) is dict else _NOTHING)
                 if inner or not field.drops_zero:
                     found[name] = inner
             else:
                 _mismatch(run, field, value, struct, where, name)
         else:
-            result = _value(run, field, value, struct, where, name)
+            result = _value(run, field, value, struct, where, name, known.get(name))
             if result is not None and (result or not field.drops_zero):
                 found[name] = result
     for name, field in struct.always:
@@ -128,8 +140,8 @@ def _in_type_order(struct: Struct, document: dict[str, Any]) -> list[tuple[str, 
     return known + [(name, value) for name, value in document.items() if name not in struct.fields]
 
 
-def _value(run: _Pass, field: Field, value: Any, struct: Struct, where: _Where, name: str | int) -> Any:
-    """What field (or element) ``name`` holds, which is not null; None if it was refused."""
+def _value(run: _Pass, field: Field, value: Any, struct: Struct, where: _Where, name: str | int, known: Any = None) -> Any:
+    """What field (or element) ``name`` holds, which is not null; None if it was refused. ``known`` is what it held before."""
     kind = field.kind
     if kind == ARRAY:
         if type(value) is not list:
@@ -140,9 +152,15 @@ def _value(run: _Pass, field: Field, value: Any, struct: Struct, where: _Where, 
             assert item.struct is not None
             inside, here = item.struct, (where, name)
             elements: list[Any] = []
+            before = known if type(known) is list else []
             for index, element in enumerate(value):
-                if type(element) is dict:
-                    elements.append(_struct(run, inside, element, (here, index)))
+                if any(element is one for one in before):
+                    elements.append(element)
+                elif type(element) is dict:
+                    # A merge patch leaves most elements where they were.
+                    same_place = before[index] if index < len(before) else None
+                    old = same_place if type(same_place) is dict else _NOTHING
+                    elements.append(_struct(run, inside, element, (here, index), old))
                 elif element is None:
                     elements.append(zero(item))
                 else:
