@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from apiserver_world import Answer, World, a_pod
 
@@ -10,8 +11,14 @@ from elbowroom.apiserver.managed import APPLY, Manager
 from elbowroom.rpc import APPLY_PATCH, requests
 from elbowroom.wire import ApiRequest
 
-POD = schema.find("", "v1", "Pod")
-assert POD is not None
+
+def pods() -> schema.Field:
+    found = schema.find("", "v1", "Pod")
+    assert found is not None
+    return found
+
+
+POD = pods()
 _C = 'k:{"name":"c"}'
 
 # ---------------------------------------------------------------- merging
@@ -97,7 +104,7 @@ def ask(world: World, config: Any, manager: str = "m1", *, resource: str = "conf
     name = config.get("metadata", {}).get("name", "m") if isinstance(config, dict) else "m"
     patch = requests.patch(resource, name, config, namespace="default", kind=APPLY_PATCH, subresource=sub)
     query = {**({"fieldManager": manager} if manager else {}), **query}
-    return world.ask(ApiRequest(**{name: getattr(patch, name) for name in patch.__struct_fields__} | {"query": query}))
+    return world.ask(msgspec.structs.replace(patch, query=query))
 
 
 def a_map(**data: str) -> dict[str, Any]:
@@ -217,7 +224,7 @@ def test_a_configuration_may_be_yaml_and_a_dry_run_leaves_no_trace() -> None:
     body = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: m}\ndata: {k: v}\n"
     patch = ApiRequest("patch", "configmaps", namespace="default", name="m", content_type=APPLY_PATCH, body=body)
     query = {"fieldManager": "m1", "dryRun": "All"}
-    answer = world.ask(ApiRequest(**{name: getattr(patch, name) for name in patch.__struct_fields__} | {"query": query}))
+    answer = world.ask(msgspec.structs.replace(patch, query=query))
     assert (answer.status, answer.body["data"]) == (201, {"k": "v"})
     assert world.disk == before
 

@@ -23,9 +23,14 @@ from elbowroom.apiserver.managed import (
 from elbowroom.machine import Instant
 from elbowroom.rpc import MERGE_PATCH, requests
 
-POD = schema.find("", "v1", "Pod")
-CONFIG = schema.find("", "v1", "ConfigMap")
-assert POD is not None and CONFIG is not None
+
+def pods() -> schema.Field:
+    found = schema.find("", "v1", "Pod")
+    assert found is not None
+    return found
+
+
+POD = pods()
 
 # ---------------------------------------------------------------- sets
 

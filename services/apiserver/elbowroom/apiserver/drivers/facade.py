@@ -293,7 +293,7 @@ class Facade:
             body=body,
             user=who.user,
             groups=who.groups,
-            user_agent=request.user_agent,
+            user_agent=request.user_agent or "unknown",
         )
         if target.verb == "watch":
             await self._watch(request, asked, target, form)
