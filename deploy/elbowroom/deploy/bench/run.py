@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvloop
 
-from elbowroom.deploy.bench import measures
+from elbowroom.deploy.bench import measures, scheduling
 from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import PEER, Figure, shown
 from elbowroom.deploy.errors import UserError
@@ -33,6 +33,8 @@ MEASURES = (
     Measure("nodes-3", "scheduling", alone=lambda: measures.nodes_ready(3)),
     Measure("nodes-10", "scheduling", alone=lambda: measures.nodes_ready(10)),
     Measure("nodes-50", "scheduling", alone=lambda: measures.nodes_ready(50)),
+    Measure("in-process", "scheduling", alone=scheduling.in_process),
+    Measure("cache-memory", "scheduling", alone=scheduling.memory),
     Measure("pod-rate", "scheduling", on_any=measures.pod_rate),
     Measure("resize-rate", "api", on_any=measures.resize_rate),
     Measure("resize-latency", "resize-preemption", on_any=measures.resize_latency),

@@ -49,7 +49,6 @@ class _Victim:
     number: int
     stage: str = "condition"
     tries: int = 0
-    again_at: Instant | None = None
     is_told: bool = False
     """Was its deletion asked for, whatever became of the call?"""
 
@@ -77,6 +76,8 @@ class Actuator:
         self._seen = seen
         self._rounds: dict[int, _Round] = {}
         self._by_preemptor: dict[str, int] = {}
+        self._again: dict[tuple[int, str], Instant] = {}
+        """When the lost calls are looked into, by round and victim."""
         self._count = 0
 
     def __len__(self) -> int:
@@ -117,26 +118,24 @@ class Actuator:
 
     def due(self) -> Instant | None:
         """When a lost call is to be looked into."""
-        moments = [v.again_at for r in self._rounds.values() for v in r.waiting.values() if v.again_at is not None]
-        return min(moments, default=None)
+        return min(self._again.values()) if self._again else None
 
     def on_time(self, now: Instant) -> tuple[list[Effect], list[Ended]]:
         """Look into the calls whose outcome is not known."""
         effects: list[Effect] = []
         ended: list[Ended] = []
-        for round_ in list(self._rounds.values()):
-            for victim in list(round_.waiting.values()):
-                if victim.again_at is None or victim.again_at > now:
-                    continue
-                victim.again_at = None
-                if self._is_going(victim.info):
-                    effects += self._gone(now, round_, victim)
-                elif victim.tries >= TRIES_MAX:
-                    effects += self._settle(now, round_, victim, ok=False)
-                elif victim.stage == "condition":
-                    effects += self._mark(now, round_, victim)
-                else:
-                    effects += self._delete(now, round_, victim)
+        for number, uid in [place for place, at in self._again.items() if at <= now]:
+            del self._again[number, uid]
+            round_ = self._rounds[number]
+            victim = round_.waiting[uid]
+            if self._is_going(victim.info):
+                effects += self._gone(now, round_, victim)
+            elif victim.tries >= TRIES_MAX:
+                effects += self._settle(now, round_, victim, ok=False)
+            elif victim.stage == "condition":
+                effects += self._mark(now, round_, victim)
+            else:
+                effects += self._delete(now, round_, victim)
             ended += self._end(round_)
         return effects, ended
 
@@ -157,7 +156,7 @@ class Actuator:
                 effects += self._gone(now, round_, victim, told=True)
         elif (status == 0 and not finished.code.definite) or status >= 500 or status in (409, 429):
             victim.tries += 1
-            victim.again_at = Instant(now + seconds(RETRY_SECONDS * 2 ** min(victim.tries - 1, 4)))
+            self._again[call.round, call.victim] = Instant(now + seconds(RETRY_SECONDS * 2 ** min(victim.tries - 1, 4)))
         elif self._is_going(victim.info):
             effects += self._gone(now, round_, victim)
         else:

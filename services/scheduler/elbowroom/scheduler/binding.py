@@ -36,7 +36,6 @@ class Binding:
     node: str
     started: Instant
     tries: int = 0
-    again_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +71,8 @@ class Binder:
         self._calls = calls
         self._seen = seen
         self._open: dict[str, Binding] = {}
+        self._again: dict[str, Instant] = {}
+        """When the lost calls are looked into, by uid: few, while the open bindings may be thousands."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -87,14 +88,15 @@ class Binder:
 
     def due(self) -> Instant | None:
         """When a lost call is to be looked into."""
-        return min((b.again_at for b in self._open.values() if b.again_at is not None), default=None)
+        return min(self._again.values()) if self._again else None
 
     def on_time(self, now: Instant) -> tuple[list[Effect], list[Outcome]]:
         """Look into the calls whose outcome is not known."""
         effects: list[Effect] = []
         outcomes: list[Outcome] = []
-        for binding in [b for b in self._open.values() if b.again_at is not None and b.again_at <= now]:
-            binding.again_at = None
+        for uid in [uid for uid, at in self._again.items() if at <= now]:
+            del self._again[uid]
+            binding = self._open[uid]
             pod = self._seen(binding.info.key)
             if pod is None or pod.uid != binding.info.uid:
                 del self._open[binding.info.uid]
@@ -114,7 +116,7 @@ class Binder:
         reply = finished.api()
         if (reply.status == 0 and not finished.code.definite) or reply.status >= 500 or reply.status == 429:
             binding.tries += 1
-            binding.again_at = Instant(now + seconds(RETRY_SECONDS * 2 ** min(binding.tries - 1, 4)))
+            self._again[call.uid] = Instant(now + seconds(RETRY_SECONDS * 2 ** min(binding.tries - 1, 4)))
             return [], []
         del self._open[call.uid]
         if 200 <= reply.status < 300:

@@ -7,6 +7,7 @@ so the cost of a cycle does not grow with the pods that stay where they are.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from elbowroom.api import resources
 from elbowroom.api.objects import Node, Pod
@@ -22,6 +23,7 @@ class NodeInfo:
         "allocatable",
         "allowed_pods",
         "generation",
+        "memo",
         "name",
         "node",
         "non_zero",
@@ -45,14 +47,18 @@ class NodeInfo:
         """Only pods whose anti-affinity is required."""
         self.with_ports: dict[str, PodInfo] = {}
         self.generation = 0
+        self.memo: dict[object, Any] = {}
+        """What plugins found out about the node as it is; forgotten when it changes."""
 
     def set_node(self, node: Node | None, allocatable: Resources) -> None:
+        self.memo.clear()
         self.node = node
         self.allocatable = allocatable
         self.allowed_pods = allocatable.get("pods", 0)
 
     def add(self, info: PodInfo) -> None:
         """Count a pod that is not counted here yet."""
+        self.memo.clear()
         self.pods[info.uid] = info
         _add(self.requested, info.requests, 1)
         _add(self.non_zero, info.non_zero, 1)
@@ -68,6 +74,7 @@ class NodeInfo:
         info = self.pods.pop(uid, None)
         if info is None:
             return
+        self.memo.clear()
         _add(self.requested, info.requests, -1)
         _add(self.non_zero, info.non_zero, -1)
         if info.has_affinity:
@@ -264,6 +271,7 @@ class Snapshot:
         self.soft_taints = 0
         """How many nodes bear a PreferNoSchedule taint."""
         self._soft: dict[str, None] = {}
+        self._with_images: dict[str, None] = {}
 
     def refresh(self, cache: Cache) -> None:
         """Take over what changed in the cache since the last time."""
@@ -286,11 +294,17 @@ class Snapshot:
             _mark(self._with_anti_affinity, info.name, real and bool(info.with_anti_affinity))
             soft = info.node is not None and any(taint.effect == "PreferNoSchedule" for taint in info.node.spec.taints)
             _mark(self._soft, info.name, real and soft)
+            _mark(self._with_images, info.name, real and info.node is not None and bool(info.node.status.images))
         self.soft_taints = len(self._soft)
 
     def get(self, name: str) -> NodeInfo | None:
         index = self._by_name.get(name)
         return self.nodes[index] if index is not None else None
+
+    @property
+    def with_images(self) -> list[NodeInfo]:
+        """The nodes that tell of images."""
+        return [self.nodes[self._by_name[name]] for name in self._with_images]
 
     @property
     def with_affinity(self) -> list[NodeInfo]:

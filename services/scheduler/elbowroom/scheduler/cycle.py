@@ -129,9 +129,11 @@ class Cycle:
         info: PodInfo, nodes: Sequence[NodeInfo], filters: Filters, world: World, diagnosis: Diagnosis, enough: int = 0
     ) -> list[NodeInfo]:
         found: list[NodeInfo] = []
-        nominated = world.nominator.on
+        nominator = world.nominator if world.nominator else None
+        check = filters.check
         for node in nodes:
-            status = check_with_nominated(info, node, filters, nominated(node.name))
+            promised = nominator.on(node.name) if nominator is not None else ()
+            status = check_with_nominated(info, node, filters, promised) if promised else check(node)
             if status is not None:
                 diagnosis.refusals[node.name] = status
                 continue
@@ -147,9 +149,8 @@ class Cycle:
             if scorer is None:
                 continue
             self._evaluated(plugin.name, "Score")
-            scores = scorer.normalised(nodes, [scorer.score(node) for node in nodes])
-            for index, score in enumerate(scores):
-                totals[index] += weight * score
+            scores = scorer.normalised(nodes, scorer.scores(nodes))
+            totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
         highest = max(totals)
         return self._rng.choice([node for node, total in zip(nodes, totals, strict=True) if total == highest])
 

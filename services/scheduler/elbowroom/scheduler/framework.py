@@ -8,6 +8,7 @@ without ports, selectors and affinities costs no more than its resources.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Self
 
 from elbowroom.scheduler.cache import NodeInfo, Snapshot
@@ -43,6 +44,9 @@ class Status:
 class NodeFilter:
     """A filter plugin prepared for one pod. ``with_pod`` and ``without_pod`` follow a simulated change of a node."""
 
+    key: object = None
+    """Equal for pods that this filter cannot tell apart, if it looks at nothing but the node; None: ask each time."""
+
     def check(self, node: NodeInfo) -> Status | None:
         """Why the pod cannot run on that node; None if it can."""
         raise NotImplementedError
@@ -63,6 +67,9 @@ class Scorer:
 
     def score(self, node: NodeInfo) -> int:
         raise NotImplementedError
+
+    def scores(self, nodes: Sequence[NodeInfo]) -> list[int]:
+        return [self.score(node) for node in nodes]
 
     def normalised(self, nodes: Sequence[NodeInfo], scores: list[int]) -> list[int]:
         """The scores as 0..100 (SC-71)."""
@@ -154,10 +161,16 @@ def normalised(scores: list[int], reverse: bool = False) -> list[int]:
     return [SCORE_MAX - score for score in scaled] if reverse else scaled
 
 
+@lru_cache(maxsize=1024)
+def _one_key(keys: tuple[object, ...]) -> object:
+    """The same object for the same keys: it is looked up at every node, and a tuple would be hashed anew each time."""
+    return object()
+
+
 class Filters:
     """All filters prepared for one pod, in the plugins' order; the first that refuses a node decides (SC-59)."""
 
-    __slots__ = ("_filters", "nodes", "plugins", "restricted_by")
+    __slots__ = ("_filters", "_key", "nodes", "plugins", "restricted_by")
 
     def __init__(
         self,
@@ -167,6 +180,8 @@ class Filters:
         restricted_by: tuple[str, ...] = (),
     ) -> None:
         self._filters = filters
+        keys = tuple(each.key for each in filters)
+        self._key = _one_key(keys) if keys and None not in keys else None
         self.plugins = plugins
         """Whose filters they are."""
         self.nodes = nodes
@@ -175,7 +190,17 @@ class Filters:
         """The plugins that limited them."""
 
     def check(self, node: NodeInfo) -> Status | None:
-        """The first refusal; None if the pod fits."""
+        """The first refusal; None if the pod fits. What depends on the node alone is found out once, until the node changes."""
+        if self._key is None:
+            return self._check(node)
+        memo = node.memo
+        if self._key in memo:
+            found: Status | None = memo[self._key]
+            return found
+        found = memo[self._key] = self._check(node)
+        return found
+
+    def _check(self, node: NodeInfo) -> Status | None:
         for prepared in self._filters:
             status = prepared.check(node)
             if status is not None:

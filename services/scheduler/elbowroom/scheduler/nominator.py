@@ -14,6 +14,10 @@ class Nominator:
         self._node_of: dict[str, str] = {}
         self._pods: dict[str, dict[str, PodInfo]] = {}
 
+    def __bool__(self) -> bool:
+        """Is anything promised to anybody?"""
+        return bool(self._pods)
+
     def node_of(self, uid: str) -> str:
         """The node promised to the pod; empty if none."""
         return self._node_of.get(uid, "")

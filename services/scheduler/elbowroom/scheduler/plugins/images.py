@@ -19,9 +19,7 @@ class ImageLocality(Plugin):
         containers = [*info.pod.spec.init_containers, *info.pod.spec.containers]
         wanted = [normalised_name(container.image) for container in containers if container.image]
         spread = {image: 0 for image in wanted}
-        for node in snapshot.nodes:
-            if node.node is None or not node.node.status.images:
-                continue
+        for node in snapshot.with_images:
             for image in spread:
                 spread[image] += _size(node, image) > 0
         if not any(spread.values()):

@@ -84,6 +84,7 @@ def _opened(waiting: PodInfo, old: Node | None, new: Node | None) -> bool:
 
 
 class _NotCordoned(NodeFilter):
+    key = "NodeUnschedulable"
     REFUSED = Status(Code.UNRESOLVABLE, ("node(s) were unschedulable",), NodeUnschedulable.name)
 
     def check(self, node: NodeInfo) -> Status | None:
@@ -125,6 +126,7 @@ class _Untainted(NodeFilter):
 
     def __init__(self, tolerations: Sequence[Toleration]) -> None:
         self._tolerations = tolerations
+        self.key = (TaintToleration.name, *tolerations)
 
     def check(self, node: NodeInfo) -> Status | None:
         assert node.node is not None, "a snapshot holds real nodes only"

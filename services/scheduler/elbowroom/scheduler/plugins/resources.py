@@ -28,6 +28,24 @@ class ScoringStrategy:
     shape: tuple[tuple[int, int], ...] = ()
 
 
+class _Shapes:
+    """Pods that ask for the same are the same to a node: one key each for what was found out about them (``NodeInfo.memo``)."""
+
+    REMEMBERED_MAX = 1024
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[tuple[str, int], ...], object] = {}
+
+    def key(self, *vectors: Resources) -> object:
+        shape = tuple(each for vector in vectors for each in vector.items())
+        found = self._keys.get(shape)
+        if found is None:
+            if len(self._keys) >= self.REMEMBERED_MAX:
+                self._keys.clear()
+            found = self._keys[shape] = object()
+        return found
+
+
 class Fit(Plugin):
     name = "NodeResourcesFit"
     weight = 1
@@ -36,20 +54,22 @@ class Fit(Plugin):
     def __init__(self, strategy: ScoringStrategy, *, aligned_with_kubelet: bool = False) -> None:
         self._strategy = strategy
         self._aligned = aligned_with_kubelet
+        self._filtered, self._scored = _Shapes(), _Shapes()
 
     def pre_filter(self, info: PodInfo, snapshot: Snapshot) -> Prepared | None:
         if info.pod.spec.node_name and is_deferred(info.pod):
             return Prepared(_ResizeFits(info, self._aligned))
-        return Prepared(_Fits(info.want))
+        return Prepared(_Fits(info.want, self._filtered.key(info.want)))
 
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
+        key = self._scored.key(info.want, info.non_zero)
         match self._strategy.kind:
             case "MostAllocated":
-                return _MostAllocated(info, self._strategy)
+                return _MostAllocated(info, self._strategy, key)
             case "RequestedToCapacityRatio":
-                return _CapacityRatio(info, self._strategy)
+                return _CapacityRatio(info, self._strategy, key)
             case _:
-                return _LeastAllocated(info, self._strategy)
+                return _LeastAllocated(info, self._strategy, key)
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -120,8 +140,9 @@ def _ordered(want: Resources) -> list[tuple[str, int]]:
 class _Fits(NodeFilter):
     """SC-62: every resource that falls short is named; equality fits."""
 
-    def __init__(self, want: Resources) -> None:
+    def __init__(self, want: Resources, key: object) -> None:
         self._want = _ordered(want)
+        self.key = key
 
     def check(self, node: NodeInfo) -> Status | None:
         short: list[str] = []
@@ -176,10 +197,32 @@ class _ResizeFits(NodeFilter):
 # ---------------------------------------------------------------- scores
 
 
-class _Allocation(Scorer):
+class _Remembering(Scorer):
+    """Scores a node once for all pods that ask for the same, until it changes."""
+
+    def __init__(self, key: object) -> None:
+        self._key = key
+
+    def score(self, node: NodeInfo) -> int:
+        memo = node.memo
+        found: int | None = memo.get(self._key)
+        if found is None:
+            found = memo[self._key] = self._score(node)
+        return found
+
+    def scores(self, nodes: Sequence[NodeInfo]) -> list[int]:
+        key, score = self._key, self.score
+        return [memo[key] if key in (memo := node.memo) else score(node) for node in nodes]
+
+    def _score(self, node: NodeInfo) -> int:
+        raise NotImplementedError
+
+
+class _Allocation(_Remembering):
     """What would be requested of each weighted resource, and what there is."""
 
-    def __init__(self, info: PodInfo, strategy: ScoringStrategy) -> None:
+    def __init__(self, info: PodInfo, strategy: ScoringStrategy, key: object) -> None:
+        super().__init__(key)
         self._strategy = strategy
         self._want = info.want
         # A scalar counts only if the pod asks for it; cpu and memory by the tally that gives a missing request a size (SC-51).
@@ -200,7 +243,7 @@ class _Allocation(Scorer):
 
 
 class _LeastAllocated(_Allocation):
-    def score(self, node: NodeInfo) -> int:
+    def _score(self, node: NodeInfo) -> int:
         total = weights = 0
         for weight, requested, capacity in self._each(node):
             weights += weight
@@ -210,7 +253,7 @@ class _LeastAllocated(_Allocation):
 
 
 class _MostAllocated(_Allocation):
-    def score(self, node: NodeInfo) -> int:
+    def _score(self, node: NodeInfo) -> int:
         total = weights = 0
         for weight, requested, capacity in self._each(node):
             weights += weight
@@ -219,7 +262,7 @@ class _MostAllocated(_Allocation):
 
 
 class _CapacityRatio(_Allocation):
-    def score(self, node: NodeInfo) -> int:
+    def _score(self, node: NodeInfo) -> int:
         total = weights = 0
         for name, weight, wanted in self._resources:
             capacity = node.allocatable.get(name, 0)
@@ -251,17 +294,21 @@ class BalancedAllocation(Plugin):
     weight = 1
     RESOURCES = ("cpu", "memory")
 
+    def __init__(self) -> None:
+        self._scored = _Shapes()
+
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
         if not any(info.want.get(name, 0) > 0 for name in self.RESOURCES):
             return None
-        return _Balance(info.want)
+        return _Balance(info.want, self._scored.key(info.want))
 
 
-class _Balance(Scorer):
-    def __init__(self, want: Resources) -> None:
+class _Balance(_Remembering):
+    def __init__(self, want: Resources, key: object) -> None:
+        super().__init__(key)
         self._want = [(name, want.get(name, 0)) for name in BalancedAllocation.RESOURCES]
 
-    def score(self, node: NodeInfo) -> int:
+    def _score(self, node: NodeInfo) -> int:
         after: list[float] = []
         before: list[float] = []
         for name, wanted in self._want:
