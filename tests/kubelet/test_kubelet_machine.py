@@ -558,15 +558,39 @@ def test_a_resize_is_granted_once_the_status_of_a_shrunk_pod_has_come_back() -> 
 
 def test_the_timer_tries_again_when_nothing_else_does() -> None:
     world = running(
-        World(kubelet={"elbowroom": {"periodicResizeRetry": "3s"}}),
+        World(profile="v1.37", kubelet={"elbowroom": {"periodicResizeRetry": "3s"}}),
         a_pod("a", a_container(cpu="1")),
         a_pod("b", a_container(cpu="3")),
     )
     world.api.resize("a", requests={"cpu": "2"})
     world.run(1)
-    world.api.change("nodes", NODE, lambda n: n["status"]["allocatable"].update(cpu="8"))
+    world.kill_kubelet()
+    world.api.delete("b", grace=0)
+    world.restart_kubelet()
     world.until(lambda: world.is_settled("a"), within=3.5)
     assert world.metric("kubelet_pod_deferred_accepted_resizes_total", retry_trigger="periodic_retry") == 1
+
+
+def test_a_larger_node_is_given_away_at_once() -> None:
+    world = running(World(), a_pod("a", a_container(cpu="1")), a_pod("b", a_container(cpu="3")))
+    world.api.resize("a", requests={"cpu": "2"})
+    world.api.resize("b", requests={"cpu": "6"})
+    world.run(1)
+    reasons = [(world.condition(name, "PodResizePending") or {}).get("reason") for name in "ab"]
+    assert reasons == ["Deferred", "Infeasible"]
+    world.api.change("nodes", NODE, lambda n: n["status"]["allocatable"].update(cpu="8"))
+    world.until(lambda: world.is_settled("a") and world.is_settled("b"), within=1)
+    assert world.metric("kubelet_pod_deferred_accepted_resizes_total", retry_trigger="node_updated") == 1
+
+
+def test_a_smaller_node_wakes_nobody() -> None:
+    world = running(World(), a_pod("a", a_container(cpu="1")))
+    world.api.resize("a", requests={"cpu": "6"})
+    world.run(1)
+    judged = len(world.noted("kl.judge"))
+    world.api.change("nodes", NODE, lambda n: n["status"]["allocatable"].update(cpu="3"))
+    world.run(1)
+    assert len(world.noted("kl.judge")) == judged
 
 
 def test_of_two_waiting_pods_the_one_of_higher_priority_is_served_first() -> None:

@@ -56,12 +56,14 @@ def nothing_runs_twice(history: History) -> Iterator[Violation]:
 
 
 def infeasible_is_final(history: History) -> Iterator[Violation]:
-    """I-12: what was called infeasible is not judged again until something else is desired or the kubelet starts anew."""
+    """I-12: what was called infeasible is not judged again until something else is desired, the node is another or the kubelet
+    starts anew."""
     last: dict[tuple[str, int, str], Record] = {}
     for record in history.kinds("kl.judge"):
         place = (record["proc"], record["inc"], record["uid"])
         before = last.get(place)
-        if before is not None and before["verdict"] == "Infeasible" and before["gen"] == record["gen"]:
+        same = before is not None and all(before.get(fact) == record.get(fact) for fact in ("gen", "allocatable"))
+        if before is not None and same and before["verdict"] == "Infeasible":
             yield Violation("I-12", f"{record['pod']} was infeasible and was judged again", (before, record))
         last[place] = record
 

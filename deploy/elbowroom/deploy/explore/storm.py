@@ -19,12 +19,14 @@ from elbowroom.deploy.explore.storm_plan import (
     NODE_CPU,
     NODE_MEMORY,
     Action,
+    Allow,
     Behave,
     FullDisk,
     Plan,
     PodPlan,
     Replace,
     Resize,
+    Vector,
     plan,
 )
 from elbowroom.kubelet.config import RETRY_FIRST_SECONDS
@@ -55,6 +57,8 @@ def storm(seed: int, *, hostile: bool = False, die_before: int = 0, profile: Pro
         _make(cluster, pod.document(pod.first, _json(pod.workload)))
     for action in made.actions:
         _act(cluster, made, action)
+    for node in made.nodes:
+        _allow(cluster, node, (NODE_CPU, NODE_MEMORY))
     for pod in made.pods:
         _behave(cluster, pod, {})
         _resize(cluster, pod.name, pod.patch(pod.last))
@@ -72,7 +76,8 @@ def storm(seed: int, *, hostile: bool = False, die_before: int = 0, profile: Pro
         assert not differ, "\n".join((f"{name} ended otherwise (I-09)", *differ))
     resized = sum(record["cause"] != "admitted" for record in cluster.world.notes("kl.alloc"))
     report = cluster.verdict()
-    _nobody_is_turned_out(cluster)
+    if not any(isinstance(action, Allow) for action in made.actions):
+        _nobody_is_turned_out(cluster)
     rescued = [r for r in cluster.world.notes("kl.alloc") if r["cause"] == "periodic_retry"]
     assert hostile or die_before or not rescued, f"only the timer helped: {rescued[0]} (I-11)"
     return Outcome(cluster.world, report, resized)
@@ -118,6 +123,13 @@ def _act(cluster: SimulatedCluster, made: Plan, action: Action) -> None:
             _replace(cluster, pod.name, pod.document(sizes, _json(pod.workload)))
         case FullDisk(_, peer):
             cluster.world.disk(peer).failing += 1
+        case Allow(_, node, amount):
+            _allow(cluster, node, amount)
+
+
+def _allow(cluster: SimulatedCluster, node: str, amount: Vector) -> None:
+    allocatable = {"cpu": f"{amount[0]}m", "memory": f"{amount[1]}Mi"}
+    _ask(cluster, patch("nodes", node, {"status": {"allocatable": allocatable}}, subresource="status"))
 
 
 def _replace(cluster: SimulatedCluster, name: str, document: Mapping[str, Any]) -> None:
@@ -221,7 +233,7 @@ def _waits_for_what_is_there(cluster: SimulatedCluster) -> bool:
 
 
 def _nobody_is_turned_out(cluster: SimulatedCluster) -> None:
-    """RC-91: who was let in stays, whatever others wish for."""
+    """RC-91: who was let in stays, whatever others wish for. (Unless the node became smaller and its kubelet began anew.)"""
     admitted: set[str] = set()
     for record in cluster.world.notes("kl.*"):
         if record["kind"] == "kl.alloc":
@@ -243,7 +255,7 @@ def _state(cluster: SimulatedCluster, made: Plan) -> dict[str, Any]:
             "qos": pod.status.qos_class,
             "allocated": _vector(resources.allocated_requests(pod)),
             "told": _told(pod),
-            "layers": {key: _layer(cluster, planned.node, key, pod.metadata.uid) for key in (ALLOCATED, ACTUATED)},
+            "layers": {key: _layer(cluster, planned, key, pod.metadata.uid) for key in (ALLOCATED, ACTUATED)},
             "cgroups": _cgroups(cluster, planned.node, pod.metadata.uid),
         }
     return found
@@ -265,12 +277,14 @@ def _told(pod: Pod) -> dict[str, Any]:
     return told
 
 
-def _layer(cluster: SimulatedCluster, node: str, key: str, uid: str) -> dict[str, Any]:
-    raw = cluster.world.disk(f"kubelet/{node}").load().get(key)
+def _layer(cluster: SimulatedCluster, planned: PodPlan, key: str, uid: str) -> dict[str, Any]:
+    raw = cluster.world.disk(f"kubelet/{planned.node}").load().get(key)
     entries = msgspec.json.decode(msgspec.json.decode(raw)["data"]).get("entries", {}) if raw is not None else {}
     layer = entries.get(uid, {})
     level = layer.get("PodLevelResources") or {}
     parts = {**(layer.get("ContainerResources") or {}), "": level}
+    if key == ACTUATED:  # an init container that has ended is given nothing any more
+        parts = {name: one for name, one in parts.items() if name not in [s.name for s in planned.shapes if s.kind == "init"]}
     # An update records the limits that a container inherits from its pod, a creation does not.
     inherited = resources.of(level.get("limits"))
     return {

@@ -15,6 +15,7 @@ NODE_CPU, NODE_MEMORY = 4000, 4096
 """What a node has: milli, MiB."""
 CPU = (20, 100, 130, 250, 500, 900, 1000, 1500)
 MEMORY = (32, 64, 100, 128, 256, 500, 700)
+ALLOCATABLE = ((4000, 4096), (1000, 1024), (2500, 512), (500, 3000))
 BEYOND, FARTHER = (64_000, 65_536), (65_000, 66_000)
 
 Vector = tuple[int, int]
@@ -39,11 +40,12 @@ def _list(vector: Vector) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A container: its name, how it is limited (``none``, ``some``, ``guaranteed``), whether it is a sidecar, what restarts it."""
+    """A container: its name, how it is limited (``none``, ``some``, ``guaranteed``), what restarts it."""
 
     name: str
     limited: str
-    sidecar: bool
+    kind: str
+    """``regular``, ``sidecar`` or ``init``."""
     restarts: tuple[str, ...]
 
     def document(self, size: Size) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class Shape:
         found: dict[str, Any] = {"name": self.name, "image": "registry.k8s.io/pause:3.10", "resources": size.document()}
         if policies:
             found["resizePolicy"] = policies
-        if self.sidecar:
+        if self.kind == "sidecar":
             found["restartPolicy"] = "Always"
         return found
 
@@ -79,12 +81,12 @@ class PodPlan:
         return {"requests": _list((cpu, memory)), "limits": _list((most[0], most[1]))}
 
     def document(self, sizes: tuple[Size, ...], workload: str) -> dict[str, Any]:
-        made = [(shape.sidecar, shape.document(size)) for shape, size in zip(self.shapes, sizes, strict=True)]
+        made = [(shape.kind == "regular", shape.document(size)) for shape, size in zip(self.shapes, sizes, strict=True)]
         spec: dict[str, Any] = {
             "nodeSelector": {"kubernetes.io/hostname": self.node},
             "terminationGracePeriodSeconds": 2,
-            "containers": [container for sidecar, container in made if not sidecar],
-            "initContainers": [container for sidecar, container in made if sidecar],
+            "containers": [container for regular, container in made if regular],
+            "initContainers": [container for regular, container in made if not regular],
         }
         level = self.resources(sizes)
         if level is not None:
@@ -100,12 +102,12 @@ class PodPlan:
     def patch(self, sizes: tuple[Size, ...]) -> dict[str, Any]:
         """The strategic merge patch of a resize."""
         made = [
-            (shape.sidecar, {"name": shape.name, "resources": size.document()})
+            (shape.kind == "regular", {"name": shape.name, "resources": size.document()})
             for shape, size in zip(self.shapes, sizes, strict=True)
         ]
         spec: dict[str, Any] = {
-            "containers": [container for sidecar, container in made if not sidecar],
-            "initContainers": [container for sidecar, container in made if sidecar],
+            "containers": [container for regular, container in made if regular],
+            "initContainers": [container for regular, container in made if not regular],
         }
         if not spec["initContainers"]:
             del spec["initContainers"]
@@ -150,7 +152,16 @@ class FullDisk:
     peer: str
 
 
-Action = Resize | Behave | Replace | FullDisk
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The node has so much to give away from now on."""
+
+    wait: float
+    node: str
+    amount: Vector
+
+
+Action = Resize | Behave | Replace | FullDisk | Allow
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +187,9 @@ def plan(seed: int, *, hostile: bool, profile: Profile) -> Plan:
             actions.append(Resize(wait, at, _sizes(rng, pods[at].shapes, beyond=rng.random() < 0.15)))
         elif what < 0.88:
             actions.append(Behave(wait, at, _workload(rng, pods[at].shapes)))
-        elif what < 0.93 or not hostile:
+        elif what < 0.91:
+            actions.append(Allow(wait, rng.choice(nodes), rng.choice(ALLOCATABLE)))
+        elif what < 0.95 or not hostile:
             actions.append(Replace(wait, at, _sizes(rng, pods[at].shapes)))
         else:
             actions.append(FullDisk(wait, f"{rng.choice(('kubelet', 'kubelet', 'runtime'))}/{rng.choice(nodes)}"))
@@ -185,15 +198,7 @@ def plan(seed: int, *, hostile: bool, profile: Profile) -> Plan:
 
 def _pod(rng: random.Random, name: str, node: str, profile: Profile) -> PodPlan:
     guaranteed = rng.random() < 0.25
-    shapes = tuple(
-        Shape(
-            f"c{at}",
-            "guaranteed" if guaranteed else rng.choice(("none", "some", "some")),
-            sidecar=at > 0 and rng.random() < 0.4,
-            restarts=tuple(r for r in ("cpu", "memory") if rng.random() < 0.15),
-        )
-        for at in range(rng.randint(1, 3))
-    )
+    shapes = tuple(_shape(rng, at, guaranteed) for at in range(rng.randint(1, 3)))
     if not guaranteed and all(shape.limited == "none" for shape in shapes):
         level = False
     else:
@@ -204,6 +209,12 @@ def _pod(rng: random.Random, name: str, node: str, profile: Profile) -> PodPlan:
     last = small if met else _sizes(rng, shapes, beyond=True)
     first = tuple(_size(rng, shape, cpus=CPU[:4], memories=MEMORY[:4]) for shape in shapes)
     return PodPlan(name, node, shapes, first, last, level, _workload(rng, shapes), met)
+
+
+def _shape(rng: random.Random, at: int, guaranteed: bool) -> Shape:
+    kind = rng.choice(("regular", "regular", "sidecar", "init")) if at else "regular"
+    restarts = () if kind == "init" else tuple(r for r in ("cpu", "memory") if rng.random() < 0.15)
+    return Shape(f"c{at}", "guaranteed" if guaranteed else rng.choice(("none", "some", "some")), kind, restarts)
 
 
 def _sizes(rng: random.Random, shapes: tuple[Shape, ...], *, beyond: bool = False) -> tuple[Size, ...]:

@@ -692,7 +692,7 @@ class Kubelet:
         found = self._nodes.store.get(self.node_name)
         if found is None:
             return  # its objects go, and soon this process
-        disabled = self._preemption_disabled
+        disabled, old = self._preemption_disabled, self._node
         self._node = found
         if not self._configured and not self._refused_config:
             try:
@@ -704,6 +704,8 @@ class Kubelet:
         if not self._booted:
             return
         self._keeper.update(now)
+        if old is not None:
+            self._resizes.node_changed(now, old)
         if disabled != self._preemption_disabled:
             for worker in list(self.workers.values()):
                 if worker.pending is not None:

@@ -19,6 +19,7 @@ from elbowroom.kubelet.allocation import (
     Verdict,
     desired,
     increases,
+    infeasible,
     judge,
     requested_operations,
     same,
@@ -34,6 +35,8 @@ from elbowroom.machine import Effect, Instant, Note, Step
 
 PODS_ADDED, PODS_REMOVED, POD_UPDATED = "pods_added", "pods_removed", "pod_updated"
 POD_RESIZED, POD_TERMINATED, PERIODIC = "pod_resized", "pod_terminated", "periodic_retry"
+NODE_UPDATED = "node_updated"
+"""Ours: upstream lets a resize that waits for a larger node wait for the timer."""
 
 
 class Services(Protocol):
@@ -112,6 +115,19 @@ class Resizes:
         if any(w.pending is None for uid in self._queue if (w := self._kubelet.workers.get(uid)) is not None):
             self.attempt_all(now, POD_TERMINATED)
 
+    def node_changed(self, now: Instant, old: Node) -> None:
+        """If the node may be more hospitable: who waits is judged again, and so is who asked for more than it had."""
+        kubelet, new = self._kubelet, self._kubelet.node
+        grows = shrinks(of(new.status.allocatable), of(old.status.allocatable))
+        if not grows and (new.metadata.labels, new.spec.taints) == (old.metadata.labels, old.spec.taints):
+            return
+        for worker in kubelet.workers.values():
+            called_infeasible = worker.pending is not None and worker.pending.reason == "Infeasible"
+            if worker.active and called_infeasible and infeasible(worker.pod, worker.allocated_pod, self._rules) is None:
+                self.push(worker)
+        if len(self._queue):
+            self.attempt_all(now, NODE_UPDATED)
+
     def attempt_all(self, now: Instant, trigger: str) -> None:
         """RC-64, RC-65: try every pending resize, in the queue's order; one that fails hinders none behind it."""
         self.retry_at = Instant(now + self._kubelet.config.retry_ns)
@@ -130,6 +146,16 @@ class Resizes:
                 crowd = None
         self._queue.keep(kept)
         self._ordered = False
+
+    @property
+    def _rules(self) -> Rules:
+        kubelet = self._kubelet
+        return Rules(
+            kubelet.node,
+            kubelet.config,
+            infeasible_above_allocatable=not kubelet.profile.refuses_above_allocatable,
+            evicts_for_resize=not kubelet.config.on(RESIZE_PREEMPTION) and not kubelet.node.resize_preemption_disabled,
+        )
 
     def _rank(self, uid: str) -> Rank | None:
         worker = self._kubelet.workers.get(uid)
@@ -150,18 +176,13 @@ class Resizes:
             self.clear(now, worker, "reverted")
             return None
         kubelet, pod, others = self._kubelet, worker.pod, crowd.without(worker.uid)
-        rules = Rules(
-            kubelet.node,
-            kubelet.config,
-            infeasible_above_allocatable=not kubelet.profile.refuses_above_allocatable,
-            evicts_for_resize=not kubelet.config.on(RESIZE_PREEMPTION) and not kubelet.node.resize_preemption_disabled,
-        )
-        verdict = judge(pod, worker.allocated_pod, others, rules)
+        verdict = judge(pod, worker.allocated_pod, others, self._rules)
         facts = {
             **self._identity(worker),
             "verdict": type(verdict).__name__,
             "used": _cpu_and_memory(others.used),
             "wanted": _cpu_and_memory(spec_requests(pod)),
+            "allocatable": _cpu_and_memory(of(kubelet.node.status.allocatable)),
             "cause": trigger,
             "pass": self._passes,
             "rank": rank.key if self._ordered and (rank := self._rank(worker.uid)) is not None else None,
