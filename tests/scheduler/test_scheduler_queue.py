@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 from scheduler_cluster import START, node, pod
-from scheduler_worlds import info_of, node_of
+from scheduler_worlds import Nobody, info_of, node_of
 
 from elbowroom.machine import Instant, seconds
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, ASSIGNED_POD_DELETE, NODE, NODE_ADD, Action, event
 from elbowroom.scheduler.framework import Code, Interest, Plugin, Status
+from elbowroom.scheduler.plugins import DefaultPreemption
 from elbowroom.scheduler.queue import SchedulingQueue
 
 
@@ -149,6 +150,23 @@ def test_a_gated_pod_is_let_in_when_an_event_finds_the_gate_open() -> None:
     assert queue.counts()["gated"] == 1
     picky.closed = False
     queue.reopen(START, "uid-a")
+    assert queue.counts()["active"] == 1
+
+
+def test_a_resize_that_preempts_is_let_in_by_the_end_of_a_pod_on_its_own_node_only() -> None:
+    class Preempting(Nobody):
+        busy = True
+
+        def is_preempting(self, uid: str) -> bool:
+            return self.busy
+
+    lookup = Preempting()
+    queue = SchedulingQueue([DefaultPreemption(lookup)])
+    queue.add(START, info_of(pod("web", node="n1")))
+    lookup.busy = False
+    queue.move(START, ASSIGNED_POD_DELETE, info_of(pod("far", node="n2")))
+    assert queue.counts()["gated"] == 1
+    queue.move(START, ASSIGNED_POD_DELETE, info_of(pod("near", node="n1")))
     assert queue.counts()["active"] == 1
 
 
