@@ -35,6 +35,11 @@ def test_a_storm_with_faults_ends_there_too(block: int, name: str) -> None:
         fine(make(Run(seed, hostile=True, profile=name, scenario=SCENARIO)))
 
 
+def test_a_resize_that_was_infeasible_on_a_small_node_is_granted_when_it_grows() -> None:
+    """Seed 9 ends with the node's growth, which no timer and no other pod's resize tells of."""
+    fine(make(Run(9, scenario=SCENARIO)))
+
+
 @pytest.mark.parametrize("name", PROFILES)
 def test_what_is_wanted_at_last_fits(name: str) -> None:
     for seed in range(200):

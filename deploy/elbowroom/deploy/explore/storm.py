@@ -57,11 +57,12 @@ def storm(seed: int, *, hostile: bool = False, die_before: int = 0, profile: Pro
         _make(cluster, pod.document(pod.first, _json(pod.workload)))
     for action in made.actions:
         _act(cluster, made, action)
-    for node in made.nodes:
-        _allow(cluster, node, (NODE_CPU, NODE_MEMORY))
+    if profile.refuses_above_allocatable:
+        _allow_all(cluster, made)  # or the last desires would be refused
     for pod in made.pods:
         _behave(cluster, pod, {})
         _resize(cluster, pod.name, pod.patch(pod.last))
+    _allow_all(cluster, made)
     cluster.world.calm()
     for node in made.nodes:
         for peer in ("kubelet", "runtime"):
@@ -125,6 +126,11 @@ def _act(cluster: SimulatedCluster, made: Plan, action: Action) -> None:
             cluster.world.disk(peer).failing += 1
         case Allow(_, node, amount):
             _allow(cluster, node, amount)
+
+
+def _allow_all(cluster: SimulatedCluster, made: Plan) -> None:
+    for node in made.nodes:
+        _allow(cluster, node, (NODE_CPU, NODE_MEMORY))
 
 
 def _allow(cluster: SimulatedCluster, node: str, amount: Vector) -> None:
