@@ -181,7 +181,7 @@ def update_told_late(records: list[dict[str, Any]]) -> None:
 
 def big_neighbour(records: list[dict[str, Any]]) -> None:
     other = dict(first(records, "kl.alloc"), uid="u9", pod="ns/z", vector={"cpu": 1000, "memory": 2 << 30})
-    records.insert(records.index(first(records, "kl.alloc")), other)
+    records.insert(records.index(first(records, "kl.alloc", 1)), other)
 
 
 VIOLATIONS: list[tuple[str, str, Change]] = [
@@ -251,6 +251,36 @@ def test_a_container_may_have_the_limit_of_its_pod() -> None:
         cfg = {"cpu_shares": 1024, "memory_limit_bytes": memory}
         report = judge(history_of([alloc, made | {"cfg": cfg}]))
         assert ("I-05" not in {v.invariant for v in report.failures}) is holds
+
+
+def an_allocation(uid: str, gibibytes: int, allocatable: int = 4) -> dict[str, Any]:
+    return {
+        "kind": "kl.alloc",
+        "proc": "kubelet/n1",
+        "node": "n1",
+        "pod": f"ns/{uid}",
+        "uid": uid,
+        "vector": {"cpu": 0, "memory": gibibytes << 30},
+        "allocatable": {"cpu": 4000, "memory": allocatable << 30},
+    }
+
+
+def over_allocated(*records: dict[str, Any]) -> list[str]:
+    return [violation.message for violation in INVARIANTS["I-01"](history_of(list(records)))]
+
+
+def test_a_kubelet_that_starts_tells_of_all_that_it_holds() -> None:
+    start = a_checkpoint("loaded", "s1")
+    assert over_allocated(an_allocation("a", 3), start, an_allocation("b", 2)) == []
+    assert over_allocated(an_allocation("a", 3), an_allocation("b", 2)) != []
+    assert over_allocated(start, an_allocation("a", 3), an_allocation("b", 2)) != []
+
+
+def test_what_no_longer_fits_a_smaller_node_may_be_taken_back_by_a_kubelet_that_starts_but_not_grow() -> None:
+    before = (an_allocation("a", 2), an_allocation("b", 2), a_checkpoint("loaded", "s1"))
+    back = (an_allocation("a", 2, allocatable=3), an_allocation("b", 2, allocatable=3))
+    assert over_allocated(*before, *back) == []
+    assert over_allocated(*before, *back, an_allocation("b", 3, allocatable=3)) != []
 
 
 def a_checkpoint(kind: str, sha: str) -> dict[str, Any]:

@@ -50,23 +50,35 @@ def _forgets(recovered: Record) -> bool:
 def allocations_fit(history: History) -> Iterator[Violation]:
     """I-01: what a node has allocated to its admitted, not ended pods never exceeds its allocatable.
 
-    If allocatable was lowered afterwards, the sum may stay above it but must not grow.
+    If allocatable was lowered afterwards, the sum may stay above it but must not grow. A kubelet that starts tells of all that it
+    holds: an earlier life may have died between the write that dropped a pod and the word of its end.
     """
     held: dict[str, dict[str, Record]] = defaultdict(dict)
-    for record in history.kinds("kl.alloc", "pod.end"):
-        pods = held[record["node"]]
+    inherited: dict[str, Mapping[str, int]] = {}
+
+    def total(pods: Mapping[str, Record]) -> dict[str, int]:
+        return {r: sum(record["vector"].get(r, 0) for record in pods.values()) for r in RESOURCES}
+
+    for record in history.kinds("kl.alloc", "pod.end", "ckpt.loaded"):
+        node, pods = record["node"], held[record["node"]]
         if record["kind"] == "pod.end":
             pods.pop(record["uid"], None)
             continue
-        before = {r: sum(a["vector"].get(r, 0) for a in pods.values()) for r in RESOURCES}
+        if record["kind"] == "ckpt.loaded":
+            if record["key"] == "allocated_pods_state":
+                inherited[node] = total(pods)
+                pods.clear()
+            continue
+        before = total(pods)
         pods[record["uid"]] = record
+        now = total(pods)
         for resource in RESOURCES:
-            total = sum(a["vector"].get(resource, 0) for a in pods.values())
             allocatable = record["allocatable"].get(resource)
-            if allocatable is not None and total > allocatable and total > before[resource]:
+            most = max(before[resource], inherited.get(node, {}).get(resource, 0))
+            if allocatable is not None and now[resource] > allocatable and now[resource] > most:
                 yield Violation(
                     "I-01",
-                    f"{record['node']} has {resource} {total} allocated of {allocatable} after {record['pod']}",
+                    f"{node} has {resource} {now[resource]} allocated of {allocatable} after {record['pod']}",
                     tuple(pods.values()),
                 )
 
