@@ -64,7 +64,7 @@ class Resizes:
         self._queue = PendingQueue()
         self._passes = 0
         self._ordered = False
-        """The queue was put in order and not gone through since."""
+        """The queue was just put in order, for the pass that follows."""
         self.retry_at = Instant(0)
 
     def __len__(self) -> int:
@@ -91,7 +91,6 @@ class Resizes:
 
     def push(self, worker: PodWorker) -> None:
         """Its resize is to be judged with the next pass."""
-        self._ordered = self._ordered or worker.uid not in self._queue
         self._queue.push(worker.uid, self._rank)
 
     def drop(self, worker: PodWorker) -> None:
@@ -107,6 +106,7 @@ class Resizes:
             self._queue.remove(worker.uid)
             return
         self._kubelet.emit(Step("K2 queued"))
+        self._ordered = worker.uid not in self._queue
         self.push(worker)
         self.attempt_all(now, POD_UPDATED)
 
