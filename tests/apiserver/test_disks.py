@@ -1,12 +1,13 @@
 """The API server's disks: what they keep, and what they refuse to touch."""
 
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from elbowroom.apiserver.drivers.memory import MemoryDisk
-from elbowroom.apiserver.drivers.sqlite import SqliteDisk
+from elbowroom.apiserver.drivers.sqlite import WAL_BYTES_KEPT, SqliteDisk
 from elbowroom.apiserver.store import StoreError
 from elbowroom.machine import Persist
 
@@ -47,12 +48,33 @@ def test_a_group_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     again.close()
 
 
-def test_idling_folds_the_log_into_the_file(tmp_path: Path) -> None:
+def test_idling_folds_the_log_into_the_file_and_keeps_some_room_for_the_next(tmp_path: Path) -> None:
     disk = SqliteDisk(tmp_path / "store.db")
-    disk.commit([Persist(ROW, b"x" * 100_000)], lambda _: None)
-    assert (tmp_path / "store.db-wal").stat().st_size > 100_000
+    row = b"x" * 100_000
+    disk.commit([Persist(ROW, row)], lambda _: None)
+    room = (tmp_path / "store.db-wal").stat().st_size
     disk.idle()
-    assert (tmp_path / "store.db-wal").stat().st_size == 0
+    shutil.copy(tmp_path / "store.db", tmp_path / "alone.db")
+    alone = SqliteDisk(tmp_path / "alone.db")
+    assert alone.load() == {ROW: row}
+    alone.close()
+    disk.commit([Persist(ROW, b"y")], lambda _: None)
+    assert (tmp_path / "store.db-wal").stat().st_size == room > 100_000, "it is written over"
+    for number in range(2 * WAL_BYTES_KEPT // len(row)):
+        disk.commit([Persist(f"log/{number:020d}", row)], lambda _: None)
+    disk.idle()
+    disk.commit([Persist(ROW, b"z")], lambda _: None)
+    assert (tmp_path / "store.db-wal").stat().st_size <= WAL_BYTES_KEPT
+    disk.close()
+
+
+def test_a_group_is_one_transaction_whatever_is_in_it(tmp_path: Path) -> None:
+    disk = SqliteDisk(tmp_path / "store.db")
+    rows = [Persist(f"log/{number:020d}", b"%d" % number) for number in range(1, 65)]
+    disk.commit(rows, lambda _: None)
+    disk.commit([*rows[:3], Persist("floor", b"2"), Persist(rows[0].key, None)], lambda _: None)
+    disk.commit([Persist("floor", b"3"), Persist("gone", b""), Persist("gone", None)], lambda _: None)
+    assert disk.load() == {"floor": b"3", **{row.key: row.value for row in rows[1:]}}
     disk.close()
 
 

@@ -81,6 +81,7 @@ async def until_state(pid: int, wanted: str) -> None:
 async def test_a_process_is_forked_runs_its_machine_and_ends_in_order_on_sigterm(ear: Ear) -> None:
     async with await a_nursery() as nursery:
         pid, client = await process(ear, nursery, "a")
+        assert Path(f"/proc/{pid}/comm").read_text() == "p-a\n", "its name in ps and top"
         assert await ear.hear_kind(Started) == Started("p-a", pid)
         assert pid != os.getpid()
         assert os.getsid(pid) == pid

@@ -5,6 +5,7 @@ import ctypes
 import os
 import resource
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -27,7 +28,10 @@ from elbowroom.machine import seconds
 from elbowroom.machine.records import Author
 
 _LAST_WORDS_MS = 500
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
+SWITCH_SECONDS = 0.0005
+"""How long the loop may keep the interpreter from a thread that wants it: a disk's thread does after each fsync. With Python's five
+milliseconds a commit takes 5.3 ms where the loop is busy, with these 0.75; the disk itself needs 0.2."""
 
 
 class Host:
@@ -250,6 +254,11 @@ def die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def name_process(name: str) -> None:
+    """Be called that in ``top`` and ``ps -o comm``, which show 15 bytes."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15] + b"\0", 0, 0, 0)
+
+
 def raise_file_limit() -> None:
     """Allow as many open files as the system lets us: libzmq aborts the process when it gets no descriptor."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -267,5 +276,7 @@ def run(spec: HostSpec) -> None:
             loop.add_signal_handler(number, host.shut_down)
         await host.serve()
 
+    name_process(spec.process)
     raise_file_limit()
+    sys.setswitchinterval(SWITCH_SECONDS)
     uvloop.run(serve())

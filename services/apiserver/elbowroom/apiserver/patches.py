@@ -1,9 +1,9 @@
 """The three patches that carry changes: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch.
 
-All work on parsed JSON; the first two change the document they are given, which the caller owns. Where upstream's libraries deviate from the
-RFCs, so do these: a JSON patch path need not begin with a slash (its first segment is dropped unseen), negative indices count from
-the end, a missing ``value`` is null; a merge patch drops nulls inside the values that it adds. Strategic merge is Kubernetes'
-own: lists of maps are merged by the key that the type declares, and directives (``$patch``, ``$setElementOrder/…``,
+All work on parsed JSON; the first two change the document they are given, which the caller owns. Where upstream's libraries deviate
+from the RFCs, so do these: a JSON patch path need not begin with a slash (its first segment is dropped unseen), negative indices
+count from the end, a missing ``value`` is null; a merge patch drops nulls inside the values that it adds. Strategic merge is
+Kubernetes' own: lists of maps are merged by the key that the type declares, and directives (``$patch``, ``$setElementOrder/…``,
 ``$deleteFromPrimitiveList/…``, ``$retainKeys``) say what a merge cannot.
 """
 
