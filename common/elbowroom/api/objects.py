@@ -372,7 +372,7 @@ class Lease(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     spec: LeaseSpec = LeaseSpec()
 
 
-# ---------------------------------------------------------------- budgets, controllers, namespaces
+# ---------------------------------------------------------------- budgets, namespaces
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -396,69 +396,7 @@ class PodDisruptionBudget(Struct, frozen=True, kw_only=True, rename="camel", omi
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-class PodTemplateSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class ReplicaSetSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    replicas: int = 1
-    selector: LabelSelector = LabelSelector()
-    template: PodTemplateSpec = PodTemplateSpec()
-    min_ready_seconds: int = 0
-
-
-class ReplicaSetStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    replicas: int = 0
-    fully_labeled_replicas: int = 0
-    ready_replicas: int = 0
-    available_replicas: int = 0
-    terminating_replicas: int | None = None
-    observed_generation: int = 0
-
-
-class ReplicaSet(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicaSetSpec = ReplicaSetSpec()
-    status: ReplicaSetStatus = ReplicaSetStatus()
-
-
-class RollingUpdate(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    max_unavailable: int | str | None = None
-    max_surge: int | str | None = None
-
-
-class DeploymentStrategy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    type: str = "RollingUpdate"
-    rolling_update: RollingUpdate | None = None
-
-
-class DeploymentSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    replicas: int = 1
-    selector: LabelSelector = LabelSelector()
-    template: PodTemplateSpec = PodTemplateSpec()
-    strategy: DeploymentStrategy = DeploymentStrategy()
-    min_ready_seconds: int = 0
-    paused: bool = False
-    progress_deadline_seconds: int | None = None
-    revision_history_limit: int | None = None
-
-
-class Deployment(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DeploymentSpec = DeploymentSpec()
-    status: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class NamespaceStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    phase: str = ""
-
-
-class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    finalizers: list[str] = []
-
-
 class Namespace(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """By its metadata: the scheduler asks for its labels."""
+
     metadata: ObjectMeta = ObjectMeta()
-    spec: NamespaceSpec = NamespaceSpec()
-    status: NamespaceStatus = NamespaceStatus()
