@@ -580,7 +580,7 @@ def test_a_larger_node_is_given_away_at_once() -> None:
     assert reasons == ["Deferred", "Infeasible"]
     world.api.change("nodes", NODE, lambda n: n["status"]["allocatable"].update(cpu="8"))
     world.until(lambda: world.is_settled("a") and world.is_settled("b"), within=1)
-    assert world.metric("kubelet_pod_deferred_accepted_resizes_total", retry_trigger="node_updated") == 1
+    assert world.metric("kubelet_pod_deferred_accepted_resizes_total", retry_trigger="periodic_retry") == 1
 
 
 def test_a_smaller_node_wakes_nobody() -> None:
