@@ -25,12 +25,12 @@ def is_node_name(name: str) -> bool:
 def hardware_of(annotations: Mapping[str, str]) -> dict[str, Any]:
     """What a runtime must know of its node's annotations; what the kubelet will refuse is left out."""
     found: dict[str, Any] = {}
-    for key, field, name, kind in (
+    for key, option, name, kind in (
         (MACHINE, "cgroupVersion", "cgroup_version", int),
         (KUBELET_CONFIG, "cgroupDriver", "cgroup_driver", str),
     ):
         try:
-            value = json.loads(annotations.get(key) or "{}")[field]
+            value = json.loads(annotations.get(key) or "{}")[option]
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
         if isinstance(value, kind) and value in (1, 2, "cgroupfs", "systemd"):
