@@ -109,7 +109,7 @@ def kept_with_spec(figure: Callable[[Pod], Figure]) -> Callable[[Pod], Figure]:
 
     @wraps(figure)
     def kept(pod: Pod) -> Figure:
-        known = pod.spec.__dict__
+        known = cast(dict[str, Any], pod.spec.__dict__)
         if name not in known:
             known[name] = figure(pod)
         return cast(Figure, known[name])
