@@ -10,7 +10,7 @@ not need both peaks at once), and without the spec's once the kubelet called it 
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from elbowroom.api.objects import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
 from elbowroom.api.quantity import BINARY_SI, Quantity, format_bytes, format_milli, format_value, milli_of, parse, value_of
