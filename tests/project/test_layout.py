@@ -44,3 +44,9 @@ def test_every_dependency_is_pinned_with_hashes() -> None:
     assert pins
     assert lock.count("--hash=sha256:") >= len(pins)
     assert "://" not in lock, "no address of a registry belongs in the lock"
+
+
+def test_every_test_module_has_a_name_of_its_own() -> None:
+    """pytest imports them by it."""
+    names = [p.name for p in (ROOT / "tests").rglob("*.py") if p.name != "conftest.py"]
+    assert len(names) == len(set(names)), sorted(name for name in set(names) if names.count(name) > 1)
