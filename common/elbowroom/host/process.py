@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import gc
 import os
 import resource
 import signal
@@ -32,6 +33,9 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 SWITCH_SECONDS = 0.0005
 """How long the loop may keep the interpreter from a thread that wants it: a disk's thread does after each fsync. With Python's five
 milliseconds a commit takes 5.3 ms where the loop is busy, with these 0.75; the disk itself needs 0.2."""
+
+COLLECTED_AFTER = (10_000, 20, 50)
+"""Nearly all that a machine makes is freed by itself: the collector, called every 700 objects, took a twentieth of the time."""
 
 
 class Host:
@@ -279,4 +283,5 @@ def run(spec: HostSpec) -> None:
     name_process(spec.process)
     raise_file_limit()
     sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(*COLLECTED_AFTER)
     uvloop.run(serve())

@@ -38,6 +38,8 @@ class QuotaPlugin(Plugin):
         if not (_handles_pod(attributes) if is_pod else attributes.operation == "CREATE" and not attributes.subresource):
             return None
         found = sorted(context.reader.list(QUOTAS, attributes.namespace), key=lambda document: str(document["metadata"]["name"]))
+        if not found:
+            return None
         pending = [(document, msgspec.convert(document, ResourceQuota)) for document in found]
         return self._judge_pod(context, attributes, pending) if is_pod else self._judge_object(context, attributes, pending)
 
