@@ -63,7 +63,7 @@ def state_of(pid: int) -> str:
     """The process's state in /proc: R, S, T (stopped), Z; "" if there is none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends between opening and reading
         return ""
 
 
