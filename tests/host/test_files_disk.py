@@ -1,5 +1,7 @@
 """A directory of files: in which order it touches the file system, and what a failure leaves."""
 
+import ctypes
+import errno
 import os
 from pathlib import Path
 
@@ -7,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elbowroom.host import disks
 from elbowroom.host.disks import FilesDisk, SystemFiles, file_name, key_of
 from elbowroom.machine import Persist
 
@@ -58,6 +61,47 @@ def test_each_label_is_told_right_after_its_call(tmp_path: Path) -> None:
     files = Recording()
     FilesDisk(str(tmp_path / "d"), files).commit([Persist("a", b"1", ("K4", "K5", "K6", "K7"))], files.calls.append)
     assert files.calls == ["write a~", "K4", "sync a~", "K5", "rename a~", "K6", "sync d", "K7"]
+
+
+def test_the_file_that_was_replaced_is_written_over_next_time(tmp_path: Path) -> None:
+    disk = FilesDisk(str(tmp_path))
+    found = []
+    for value in (b"one", b"two, which is longer", b"3", b"four"):
+        disk.commit([Persist("a", value)], nothing)
+        assert (tmp_path / "a").read_bytes() == value
+        found.append((tmp_path / "a").stat().st_ino)
+    assert (found[0], found[1]) == (found[2], found[3])
+    disk.commit([Persist("a", None)], nothing)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_disk_may_still_take_for_the_value_is_not_written_over(tmp_path: Path) -> None:
+    files = Recording()
+    disk = FilesDisk(str(tmp_path / "d"), files)
+    disk.commit([Persist("a", b"0")], nothing)
+    files.calls.clear()
+    disk.commit([Persist("a", b"1"), Persist("b", b"1"), Persist("a", b"2")], nothing)
+    swapped = ["write a~", "sync a~", "rename a~"]
+    assert files.calls == [*swapped, "write b~", "sync b~", "rename b~", "sync d", *swapped, "sync d"]
+
+
+@pytest.mark.parametrize("why", [errno.ENOSYS, errno.EINVAL])
+def test_where_files_cannot_change_places_they_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: int) -> None:
+    asked = []
+
+    class System:
+        @staticmethod
+        def renameat2(*arguments: object) -> int:
+            asked.append(arguments)
+            ctypes.set_errno(why)
+            return -1
+
+    monkeypatch.setattr(disks, "_libc", System)
+    disk = FilesDisk(str(tmp_path))
+    for value in (b"1", b"2"):
+        disk.commit([Persist("a", value)], nothing)
+        assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("a", value)]
+    assert len(asked) == 1, "it is not asked again"
 
 
 @pytest.mark.parametrize("fails", ["write a~", "sync a~", "rename a~"])

@@ -1,5 +1,7 @@
 """Disks for ``Persist`` effects: memory, and a directory of files replaced atomically."""
 
+import ctypes
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -7,6 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from elbowroom.machine import Persist
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
 class MemoryDisk:
@@ -42,28 +47,51 @@ class Files(Protocol):
 
 
 class SystemFiles:
-    """The operating system's. What was written stays open until it is synced, a directory that was synced until ``close``."""
+    """The operating system's. What was written stays open until it is synced, a directory that was synced until ``close``.
+
+    A file that is replaced changes places with the new one and is written over when it is replaced again: its blocks are there
+    already, so of the two journal commits that a new file costs, only the directory's is left.
+    """
 
     def __init__(self) -> None:
         self._written: tuple[str, int] | None = None
         self._folders: dict[str, int] = {}
+        self._exchanges = True
 
     def write(self, path: str, value: bytes) -> None:
         self._end_writing()
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._written = (path, file)
+        if os.fstat(file).st_size > len(value):
+            os.ftruncate(file, len(value))
         while value:
             value = value[os.write(file, value) :]
 
     def sync(self, path: str) -> None:
-        """fsync of the file just written, or of a directory."""
+        """Make durable the file just written, or a directory."""
         if self._written is not None and self._written[0] == path:
-            os.fsync(self._written[1])
+            os.fdatasync(self._written[1])
             self._end_writing()
             return
         if path not in self._folders:
             self._folders[path] = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.fsync(self._folders[path])
+
+    def rename(self, source: str, target: str) -> None:
+        """``target`` is what ``source`` was; ``source`` may be what ``target`` was."""
+        if not (self._exchanges and self._exchange(source, target)):
+            os.replace(source, target)
+
+    def _exchange(self, source: str, target: str) -> bool:
+        try:
+            if _libc.renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_EXCHANGE) == 0:
+                return True
+        except AttributeError:
+            self._exchanges = False
+        else:
+            # Without a target there is nothing to keep; all else is a system or file system that does not know how.
+            self._exchanges = ctypes.get_errno() == errno.ENOENT
+        return False
 
     def close(self) -> None:
         self._end_writing()
@@ -74,9 +102,6 @@ class SystemFiles:
         if self._written is not None:
             file, self._written = self._written[1], None
             os.close(file)
-
-    def rename(self, source: str, target: str) -> None:
-        os.replace(source, target)
 
     def remove(self, path: str) -> None:
         Path(path).unlink(missing_ok=True)
@@ -106,7 +131,7 @@ def key_of(name: str) -> str:
 class FilesDisk:
     """One file a key, in the directory ``path`` (made if absent).
 
-    A value is written to a temporary file, fsynced, renamed over the old one and the directory fsynced; ``Persist.labels`` name the
+    A value is written to a temporary file, synced, put in the old one's place and the directory synced; ``Persist.labels`` name the
     points after each of the four. What an earlier life left half written is removed on load. After a failed commit the disk
     refuses further ones: what a failed fsync left behind nobody knows.
     """
@@ -130,22 +155,30 @@ class FilesDisk:
         if self._broken:
             raise OSError(f"{self._path}: an earlier write failed")
         self._broken = True
-        last = len(writes) - 1
+        last, folder = len(writes) - 1, str(self._path)
+        moved: set[str] = set()
         for at, write in enumerate(writes):
             labels = iter(write.labels)
             target = str(self._path / file_name(write.key))
+            temporary = target + _TEMPORARY
+            if target in moved:
+                # What is now the temporary file is still the old value's, as far as the disk knows.
+                self._files.sync(folder)
+                moved.clear()
             if write.value is None:
                 self._files.remove(target)
+                self._files.remove(temporary)
             else:
-                temporary = target + _TEMPORARY
                 self._files.write(temporary, write.value)
                 _tell(step, labels)
                 self._files.sync(temporary)
                 _tell(step, labels)
                 self._files.rename(temporary, target)
                 _tell(step, labels)
+                moved.add(target)
             if at == last or write.labels:
-                self._files.sync(str(self._path))  # one for the group, unless somebody wants to stop right behind it
+                self._files.sync(folder)  # one for the group, unless somebody wants to stop right behind it
+                moved.clear()
             for label in labels:
                 step(label)
         self._broken = False
