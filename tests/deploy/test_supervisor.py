@@ -246,6 +246,8 @@ def test_an_unknown_component_or_step_is_refused_with_a_line(make: Callable[...,
     cluster.up()
     with pytest.raises(UserError, match="no component 'kubelet/node-9'; there is: apiserver, controllers, kubelet/node-1"):
         cluster.kill("kubelet/node-9")
+    with pytest.raises(UserError, match="never passes a step 'K10'; it has K1 to K17"):
+        cluster.kill("kubelet/node-1", at="K10")
     with pytest.raises(UserError, match="--at goes with"):
         cluster.kill("kubelet/node-1", "TERM", at="K4")
 

@@ -40,6 +40,7 @@ from elbowroom.host.sockets import Listener, Sent
 from elbowroom.host.spec import Arm, Armed, Ended, Fired, HostSpec, Ready, Started, decode_report, encode
 from elbowroom.host.zygote import Zygote, ZygoteError
 from elbowroom.machine import parse_time
+from elbowroom.machine.steps import STEPS, is_step
 from elbowroom.rpc import create
 
 READY_SECONDS = 60.0
@@ -415,6 +416,9 @@ class Supervisor:
         action = {signal.SIGKILL: "kill", signal.SIGSTOP: "stop"}.get(number)
         if action is None:
             raise UserError("--at goes with --signal KILL or STOP")
+        kind = name.partition("/")[0]
+        if not is_step(kind, label):
+            raise UserError(f"{name} never passes a step {label!r}; it has {STEPS[kind] or 'none'}")
         self._armed.discard((name, label))
         process = self._fleet.arm(name, stay_dead=stay_dead) if action == "kill" else self._fleet.components[name].process
         if self._processes.send(process, encode(Arm(name, label, hits, action))) is not Sent.PASSED:
