@@ -18,6 +18,8 @@ from elbowroom.deploy import config, control, launch
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 from elbowroom.deploy.show import Progress
+from elbowroom.deploy.supervisor import NODES_GIVE_WAY
+from elbowroom.deploy.topology import CONTROL_PLANE
 
 pytestmark = pytest.mark.processes
 HERE = Path(__file__).parent
@@ -86,6 +88,16 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_nodes_give_way_to_the_control_plane(make: Callable[..., Cluster]) -> None:
+    cluster = make(nodes=1)
+    cluster.up()
+    niceness = {c["name"]: os.getpriority(os.PRIO_PROCESS, c["pid"]) for c in cluster.status()["components"]}
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    assert set(niceness) == {*CONTROL_PLANE, "kubelet/node-1", "runtime/node-1"}
+    for name, found in niceness.items():
+        assert found == mine + (0 if name in CONTROL_PLANE else NODES_GIVE_WAY), name
 
 
 def test_up_returns_when_every_node_is_ready_and_each_component_is_a_process(make: Callable[..., Cluster]) -> None:

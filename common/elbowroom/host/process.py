@@ -12,6 +12,8 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 import uvloop
@@ -263,6 +265,15 @@ def name_process(name: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15] + b"\0", 0, 0, 0)
 
 
+def give_way(nice: int) -> None:
+    """Leave processors to others where they are short. Linux groups processes by session, as which each of ours runs, and shares
+    the time between groups first; so the group is told too."""
+    if nice:
+        os.nice(nice)
+        with suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(nice))
+
+
 def raise_file_limit() -> None:
     """Allow as many open files as the system lets us: libzmq aborts the process when it gets no descriptor."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -281,6 +292,7 @@ def run(spec: HostSpec) -> None:
         await host.serve()
 
     name_process(spec.process)
+    give_way(spec.nice)
     raise_file_limit()
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(*COLLECTED_AFTER)

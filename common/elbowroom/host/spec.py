@@ -51,7 +51,7 @@ class HostSpec(msgspec.Struct, frozen=True):
     ``control`` is the supervisor's address (none: nobody is told), ``history`` the directory of the history files (none: no
     history), ``run`` the run's id, ``log`` the file for standard output and error of a forked process. ``time_scale`` is how many
     emulated seconds pass in a real one since ``origin`` (ns since the epoch, the same for all processes of a cluster; 0: since
-    this process started).
+    this process started). ``nice`` is how far the process gives way to others where processors are short (0 to 19).
     """
 
     process: str
@@ -63,6 +63,7 @@ class HostSpec(msgspec.Struct, frozen=True):
     time_scale: float = 1.0
     origin: int = 0
     log: str = ""
+    nice: int = 0
 
 
 # ---------------------------------------------------------------- host -> supervisor

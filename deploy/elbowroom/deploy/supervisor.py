@@ -49,6 +49,9 @@ TRIES = 3
 STOP_SECONDS = 4.0
 SIGNAL_SECONDS = 10.0
 HISTORIES_KEPT = 10
+NODES_GIVE_WAY = 5
+"""How nice a node's processes are. Nodes are many and here share the processors of the control plane, which real ones do not: where
+those are short they fall behind and catch up, newest first, while the API server and its clients go on."""
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -273,6 +276,7 @@ class Supervisor:
                     time_scale=self._scale,
                     origin=self._origin,
                     log=str(log.file_of(self._home, process)),
+                    nice=0 if process in CONTROL_PLANE else NODES_GIVE_WAY,
                 )
                 self._in_background(self._spawn(spec))
             case Tell(process, order):
