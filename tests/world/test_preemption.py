@@ -46,6 +46,11 @@ def test_a_process_may_die_before_each_effect(part: int) -> None:
         fine(make(run))
 
 
+@pytest.mark.parametrize("number", [1145, 1281], ids=lambda n: f"{n}: between the mark and the removal of a pod without grace")
+def test_a_death_that_failed_holds(number: int) -> None:
+    fine(make(Run(1, die_before=number)))
+
+
 def test_one_seed_is_one_history() -> None:
     first, second = make(Run(5, hostile=True)), make(Run(5, hostile=True))
     fine(first)

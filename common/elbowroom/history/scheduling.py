@@ -352,7 +352,8 @@ def grace_is_given(history: History) -> Iterator[Violation]:
                 grace[uid] = min(grace.get(uid, given), given)
         elif record["resource"] == "pods" and record["user"].startswith("system:node:") and running[uid]:
             left = next(iter(running[uid].values()))
-            if len(lives[left["node"]]) == 1:  # a runtime that died may have left an end untold
+            forced = record["obj"].get("grace") == 0  # deleted without grace: any write may be the one that removes the object
+            if not forced and len(lives[left["node"]]) == 1:  # a runtime that died may have left an end untold
                 yield Violation("I-27", f"{record['key']} went before its container {left['container']}", (left, record))
 
 
