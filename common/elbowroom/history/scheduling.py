@@ -331,6 +331,7 @@ def grace_is_given(history: History) -> Iterator[Violation]:
     grace: dict[str, int] = {}
     running: dict[str, dict[str, Record]] = defaultdict(dict)
     lives: dict[str, set[int]] = defaultdict(set)
+    forced: set[str] = set()
     for record in history.kinds("commit", "rt.create", "rt.exit"):
         uid = record["uid"]
         if record["kind"] == "rt.create":
@@ -347,13 +348,14 @@ def grace_is_given(history: History) -> Iterator[Violation]:
                 )
         elif record["resource"] == "pods" and not record.get("gone"):
             given = record["obj"].get("grace")
+            if given == 0 and not record["user"].startswith("system:node:"):
+                forced.add(uid)  # any later write may be the one that removes the object
             if record["obj"].get("deleting") and given is not None and record["verb"] != "recovered":
                 asked.setdefault(uid, record)
                 grace[uid] = min(grace.get(uid, given), given)
         elif record["resource"] == "pods" and record["user"].startswith("system:node:") and running[uid]:
             left = next(iter(running[uid].values()))
-            forced = record["obj"].get("grace") == 0  # deleted without grace: any write may be the one that removes the object
-            if not forced and len(lives[left["node"]]) == 1:  # a runtime that died may have left an end untold
+            if uid not in forced and len(lives[left["node"]]) == 1:  # a runtime that died may have left an end untold
                 yield Violation("I-27", f"{record['key']} went before its container {left['container']}", (left, record))
 
 
