@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elbowroom.runtime.cgroups import Cgroup, Hierarchy, Refused, merged, weight_of
+from elbowroom.runtime.cgroups import Cgroup, Hierarchy, Refused, weight_of
 from elbowroom.wire.cri import LinuxResources
 
 V1, V2 = Hierarchy(1), Hierarchy(2)
@@ -102,4 +102,4 @@ def test_writing_the_same_again_changes_nothing(first: LinuxResources, second: L
         if isinstance(once, Cgroup):
             assert hierarchy.write(once, wanted, path="p") == once
             assert hierarchy.write(once, LinuxResources(), path="p") == once
-    assert merged(merged(first, second), second) == merged(first, second)
+    assert first.updated(second).updated(second) == first.updated(second)

@@ -41,6 +41,16 @@ class LinuxResources(msgspec.Struct, frozen=True, omit_defaults=True):
     memory_limit_bytes: int = 0
     cpuset_cpus: str = ""
 
+    def updated(self, new: "LinuxResources") -> "LinuxResources":
+        """These after an update with ``new``: what is 0 or empty there stays as it is (RC-115)."""
+        return LinuxResources(
+            new.cpu_shares or self.cpu_shares,
+            new.cpu_quota or self.cpu_quota,
+            new.cpu_period or self.cpu_period,
+            new.memory_limit_bytes or self.memory_limit_bytes,
+            new.cpuset_cpus or self.cpuset_cpus,
+        )
+
 
 class SandboxId(msgspec.Struct, frozen=True):
     sandbox: str

@@ -101,17 +101,6 @@ def changed_resources(wanted: Amounts, current: Amounts) -> tuple[str, ...]:
     return (*(("memory",) if memory else ()), *(("cpu",) if cpu else ()))
 
 
-def over(old: LinuxResources, new: LinuxResources) -> LinuxResources:
-    """``old`` after an update with ``new``: 0 leaves a value as it is (RC-115)."""
-    return LinuxResources(
-        new.cpu_shares or old.cpu_shares,
-        new.cpu_quota or old.cpu_quota,
-        new.cpu_period or old.cpu_period,
-        new.memory_limit_bytes or old.memory_limit_bytes,
-        new.cpuset_cpus or old.cpuset_cpus,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class PodConfig:
     """The pod's own cgroup; a limit that is None is left alone (RC-108)."""

@@ -246,7 +246,7 @@ class Resizer:
             kubelet.emit(*kubelet.actuated.save(), Step("K15 actuated record durable"))
             state = owner.state_of(operation.container)
             if state is not None:
-                resources = actuation.over(state.resources, operation.amounts.linux())
+                resources = state.resources.updated(operation.amounts.linux())
                 owner.put_state(msgspec.structs.replace(state, resources=resources))
             self._next(now, body)
 

@@ -57,17 +57,6 @@ def weight_of(shares: int) -> int:
     return 1 + (shares - SHARES_MIN) * 9999 // (SHARES_MAX - SHARES_MIN)
 
 
-def merged(old: LinuxResources, new: LinuxResources) -> LinuxResources:
-    """``old`` with what ``new`` sets; a 0 or empty value leaves the old one (RC-115)."""
-    return LinuxResources(
-        new.cpu_shares or old.cpu_shares,
-        new.cpu_quota or old.cpu_quota,
-        new.cpu_period or old.cpu_period,
-        new.memory_limit_bytes or old.memory_limit_bytes,
-        new.cpuset_cpus or old.cpuset_cpus,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
     """A node's cgroup tree. ``version`` is 1 or 2, ``driver`` is ``cgroupfs`` or ``systemd``."""

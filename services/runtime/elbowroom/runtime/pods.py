@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.machine import Instant, Note, seconds
-from elbowroom.runtime.cgroups import UNLIMITED, Cgroup, Hierarchy, Refused, merged
+from elbowroom.runtime.cgroups import UNLIMITED, Cgroup, Hierarchy, Refused
 from elbowroom.runtime.workload import Behaviour, behaviour_of
 from elbowroom.wire.cri import (
     ContainerEvent,
@@ -208,7 +208,7 @@ def update(record: SandboxRecord, container: ContainerRecord, wanted: LinuxResou
         after = _changed(record, container, failures=container.failures + 1)
         words = f'the runtime refuses to update container "{container.container}"'
         return Turn(after, refused=Refused("EIO", words))
-    resources = merged(container.resources, wanted)
+    resources = container.resources.updated(wanted)
     if container.state == "exited":
         return Turn(_changed(record, container, resources=resources))
     group = hierarchy.write(
