@@ -64,14 +64,7 @@ class Deployments(Controller):
                     yield from self._owners(replica_set)
 
     def _owners(self, replica_set: ReplicaSet) -> Iterable[str]:
-        owner = controller_of(replica_set.metadata)
-        if owner is not None:
-            if owner.kind == "Deployment":
-                yield f"{replica_set.metadata.namespace}/{owner.name}"
-            return
-        for deployment in self.shared.in_namespace("deployments.apps", replica_set.metadata.namespace):
-            if matches(deployment.spec.selector, replica_set.metadata.labels):
-                yield deployment.metadata.key
+        return self.shared.owners(replica_set.metadata, "Deployment", "deployments.apps")
 
     # ------------------------------------------------------------ decisions
 

@@ -20,6 +20,7 @@ from elbowroom.api.clock import parse_time
 from elbowroom.api.events import reference
 from elbowroom.api.objects import Lease, Node, ObjectMeta, OwnerReference, Pod
 from elbowroom.api.quotas import ResourceQuota
+from elbowroom.api.selectors import matches
 from elbowroom.cache import Change, Reflector, WorkQueue
 from elbowroom.controllers.views import Budget, Deployment, Event, Metadata, Namespace, ReplicaSet
 from elbowroom.machine import Instant
@@ -213,6 +214,16 @@ class Shared:
     def in_namespace(self, resource: str, namespace: str) -> list[Any]:
         """The objects of a collection that live in a namespace."""
         return [v for v in self.reflectors[resource].store.values() if v.metadata.namespace == namespace]
+
+    def owners(self, owned: ObjectMeta, kind: str, resource: str) -> Iterable[str]:
+        """The keys of those in ``resource`` whose business an object is: of its controller, if that is of ``kind``; of all who
+        select it, if nobody controls it."""
+        owner = controller_of(owned)
+        if owner is None:
+            candidates = self.in_namespace(resource, owned.namespace)
+            yield from (one.metadata.key for one in candidates if matches(one.spec.selector, owned.labels))
+        elif owner.kind == kind:
+            yield f"{owned.namespace}/{owner.name}"
 
 
 # ---------------------------------------------------------------- facts about objects

@@ -12,7 +12,7 @@ from typing import Any
 from elbowroom import rpc
 from elbowroom.api.clock import as_time
 from elbowroom.api.objects import Pod
-from elbowroom.api.selectors import matches, of_view
+from elbowroom.api.selectors import of_view
 from elbowroom.cache import Change
 from elbowroom.controllers.kit import (
     NOTHING,
@@ -166,14 +166,7 @@ class ReplicaSets(Controller):
                     yield from self._owners(pod)
 
     def _owners(self, pod: Pod) -> Iterable[str]:
-        owner = controller_of(pod.metadata)
-        if owner is not None:
-            if owner.kind == "ReplicaSet":
-                yield f"{pod.metadata.namespace}/{owner.name}"
-            return
-        for replica_set in self.shared.in_namespace("replicasets.apps", pod.metadata.namespace):
-            if matches(replica_set.spec.selector, pod.metadata.labels):
-                yield replica_set.metadata.key
+        return self.shared.owners(pod.metadata, "ReplicaSet", "replicasets.apps")
 
     def reconcile(self, now: Instant, key: str) -> Plan:
         replica_set = self.shared.replica_sets.get(key)
