@@ -229,10 +229,6 @@ class Cache:
     def generation(self) -> int:
         return self._generation
 
-    def is_real(self, name: str) -> bool:
-        """Is there a Node of that name?"""
-        return name in self._order
-
     def _count(self, counted: _Counted) -> None:
         self._pods[counted.info.uid] = counted
         self._assumed += counted.assumed
