@@ -147,7 +147,9 @@ GUARANTEED = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1000
         ([GUARANTEED], {"initContainers": [{"name": "i", "resources": {}}]}, "Burstable"),
         ([{}], {"resources": GUARANTEED}, "Guaranteed"),
         ([GUARANTEED], {"resources": {"requests": {"cpu": "2"}}}, "Burstable"),
-        ([GUARANTEED], {"resources": {}}, "BestEffort"),
+        ([GUARANTEED], {"resources": {}}, "Guaranteed"),
+        ([GUARANTEED], {"resources": {"requests": {}, "limits": {}}}, "Guaranteed"),
+        ([GUARANTEED], {"resources": {"limits": {"hugepages-2Mi": "2Mi"}}}, "BestEffort"),
     ],
 )
 def test_quality_of_service(containers: list[Document], more: Document, quality: str) -> None:

@@ -22,6 +22,8 @@ DEFAULT_GATES: Mapping[str, bool] = {
     "CPUManagerPolicyAlphaOptions": False,
     "PodLevelResources": True,
     "PodLevelResourceManagers": False,
+    "PodLevelResourcesFixDefaulting": True,
+    "PodLevelResourcesFixKubeletQOSClass": True,
     "PodObservedGenerationTracking": True,
     "NodeDeclaredFeatures": True,
     "PLEGOnDemandRelist": True,
@@ -48,8 +50,38 @@ _LAB_GATES = {
 }
 
 
+_NEEDS: Mapping[str, str] = {
+    "InPlacePodLevelResourcesVerticalScaling": "PodLevelResources",
+    "PodLevelResourceManagers": "PodLevelResources",
+    "PodLevelResourcesFixDefaulting": "PodLevelResources",
+    "PodLevelResourcesFixKubeletQOSClass": "PodLevelResources",
+    "InPlacePodVerticalScalingExclusiveCPUs": "InPlacePodVerticalScaling",
+    "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay": "InPlacePodVerticalScalingExclusiveCPUs",
+}
+"""A gate, and the one without which it can't be on: a component that is told so does not start."""
+
+
 class UnknownGateError(ValueError):
     """A feature gate by a name that upstream does not have."""
+
+
+class GateDependencyError(ValueError):
+    """A gate is on whose own requirement is off."""
+
+
+def consistent(gates: Mapping[str, bool], asked: Mapping[str, bool]) -> dict[str, bool]:
+    """``gates`` with those off that only the lab's previews had put on and that lack what they need.
+
+    ``asked`` is what somebody wrote down. ``GateDependencyError`` for what upstream refuses to start with: its own defaults count.
+    """
+    made = dict(gates)
+    for name, needed in _NEEDS.items():
+        if not made.get(name) or made.get(needed, True):
+            continue
+        if asked.get(name) or DEFAULT_GATES[name]:
+            raise GateDependencyError(f"{name} is enabled, but depends on features that are disabled: [{needed}]")
+        made[name] = False
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +115,11 @@ class Profile:
         """Row 1: may the scheduler preempt for a Deferred resize?"""
         return self.on(RESIZE_PREEMPTION)
 
+    @property
+    def knows_assigned_resources(self) -> bool:
+        """Row 11: may volumes ask for ``assigned.cpuset``? A server that knows it lets it in whatever the gate says (SD-13)."""
+        return self.name == "lab" or self.on("DownwardAPIAssignedResources")
+
     def as_config(self) -> dict[str, object]:
         """A JSON-shaped value from which ``Profile.from_config`` makes an equal one."""
         return {name: dict(self.gates) if name == "gates" else getattr(self, name) for name in Profile.__dataclass_fields__}
@@ -101,13 +138,13 @@ def profile_of(name: str, gates: Mapping[str, bool] | None = None) -> Profile:
     unknown = sorted(set(wanted) - set(DEFAULT_GATES))
     if unknown:
         raise UnknownGateError(f"unknown feature gate {unknown[0]!r}")
-    lab = Profile("lab", {**DEFAULT_GATES, **_LAB_GATES, **wanted})
+    lab = Profile("lab", consistent({**DEFAULT_GATES, **_LAB_GATES, **wanted}, wanted))
     if name == "lab":
         return lab
     return replace(
         lab,
         name="v1.37",
-        gates={**DEFAULT_GATES, **wanted},
+        gates=consistent({**DEFAULT_GATES, **wanted}, wanted),
         refuses_above_allocatable=True,
         policy_by_condition=False,
         sandbox_update_blocks=True,

@@ -377,10 +377,10 @@ def _limits_with_overhead(pod: Pod, total: Amounts) -> Amounts:
 def qos_class(pod: Pod) -> str:
     """Guaranteed, Burstable or BestEffort, from the spec alone (RC-34): zero counts as absent, only cpu and memory count.
 
-    Resources of the pod decide alone wherever they are said, even if they say nothing.
+    Resources of the pod decide alone wherever they say anything (PL-12); an empty block is none (PL-13).
     """
     level = pod.spec.resources
-    if level is not None:
+    if level is not None and has_pod_level_resources(pod):
         each = [level]
         limited = not level.limits or len(_positive(level.limits)) == 2
     else:

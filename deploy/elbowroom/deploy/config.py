@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from elbowroom.api import quantity
-from elbowroom.api.gates import Profile, UnknownGateError, profile_of
+from elbowroom.api.gates import GateDependencyError, Profile, UnknownGateError, profile_of
 from elbowroom.deploy.errors import UserError
 from elbowroom.kubelet import config as kubelet
 from elbowroom.scheduler import config as scheduler
@@ -134,7 +134,7 @@ class Spec(_Model):
     def _known(cls, gates: dict[str, bool], info: ValidationInfo) -> dict[str, bool]:
         try:
             profile_of("lab", gates)
-        except UnknownGateError as why:
+        except (UnknownGateError, GateDependencyError) as why:
             raise ValueError(str(why)) from why
         return gates
 

@@ -13,6 +13,7 @@ import msgspec
 
 from elbowroom.api import quantity
 from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
+from elbowroom.api.gates import Profile
 from elbowroom.api.names import label_value, qualified_name
 from elbowroom.api.objects import LabelSelector
 from elbowroom.api.selectors import of_view
@@ -741,7 +742,7 @@ class ServiceAccountStrategy(Strategy):
 # ---------------------------------------------------------------- replica sets and deployments
 
 
-def _template_errors(spec: Mapping[str, Any]) -> list[FieldError]:
+def _template_errors(profile: Profile, spec: Mapping[str, Any]) -> list[FieldError]:
     """The selector, and that the template bears the labels it asks for."""
     found: list[FieldError] = []
     selector = spec.get("selector")
@@ -760,7 +761,7 @@ def _template_errors(spec: Mapping[str, Any]) -> list[FieldError]:
         found += [invalid("spec.template.labels", key, finding) for finding in qualified_name(key)]
         found += [invalid("spec.template.labels", value, finding) for finding in label_value(value)]
     pod = template.get("spec", {})
-    found += validate_pod_spec(pod, "spec.template.spec")
+    found += validate_pod_spec(pod, "spec.template.spec", assigned=profile.knows_assigned_resources)
     if pod.get("restartPolicy", "Always") != "Always":
         found.append(not_supported("spec.template.spec.restartPolicy", pod["restartPolicy"], ("Always",)))
     if pod.get("activeDeadlineSeconds") is not None:
@@ -795,7 +796,7 @@ class ReplicaSetStrategy(_Templated):
         return (
             nonnegative(spec.get("replicas"), "spec.replicas")
             + nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-            + _template_errors(spec)
+            + _template_errors(context.profile, spec)
         )
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> list[FieldError]:
@@ -829,7 +830,7 @@ class DeploymentStrategy(_Templated):
         if spec["progressDeadlineSeconds"] <= spec.get("minReadySeconds", 0):
             text = "must be greater than minReadySeconds"
             found.append(invalid("spec.progressDeadlineSeconds", spec["progressDeadlineSeconds"], text))
-        return found + _rollout_errors(spec["strategy"]) + _template_errors(spec)
+        return found + _rollout_errors(spec["strategy"]) + _template_errors(context.profile, spec)
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> list[FieldError]:
         return self.validate_create(context, new) + same(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")

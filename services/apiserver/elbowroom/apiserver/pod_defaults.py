@@ -74,6 +74,23 @@ def _default_pod_level(pod: Document) -> None:
     spec["resources"] = level
 
 
+def default_pod_level_limits(pod: Document) -> None:
+    """PL-6, after admission: a pod-level request of which every container says a limit gets the containers' sum as its limit."""
+    spec = pod["spec"]
+    level = spec.get("resources") or {}
+    requests, limits = level.get("requests") or {}, level.get("limits") or {}
+    containers = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    bounded = [(container.get("resources") or {}).get("limits") or {} for container in containers]
+    missing = [
+        name
+        for name in requests
+        if name not in limits and resources.is_pod_level_resource(name) and all(name in each for each in bounded)
+    ]
+    if missing:
+        together = resources.container_limit_amounts(pod_view(pod))
+        spec["resources"] = {**level, "limits": {**limits, **{name: together[name].canonical() for name in missing}}}
+
+
 def default_pod_spec(spec: Document) -> None:
     """The defaults of a PodSpec, wherever it stands."""
     spec.setdefault("dnsPolicy", "ClusterFirst")

@@ -11,6 +11,7 @@ from typing import Any
 from elbowroom.api import names, resources
 from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
 from elbowroom.api.quantity import Quantity, parse
+from elbowroom.apiserver import downward
 from elbowroom.apiserver.podviews import pod_view
 
 Errors = list[FieldError]
@@ -47,10 +48,15 @@ def _named(path: str, value: str, check: Callable[[str], list[str]]) -> Errors:
     return [invalid(path, value, finding) for finding in check(value)]
 
 
-def validate_pod(pod: Node, old: Node | None = None) -> Errors:
-    """All errors of the spec of a pod that is created or, with ``old``, updated. Metadata is the registry's business."""
+def validate_pod(pod: Node, old: Node | None = None, *, assigned: bool = False) -> Errors:
+    """All errors of the spec of a pod that is created or, with ``old``, updated. Metadata is the registry's business.
+
+    ``assigned``: volumes may ask for ``assigned.cpuset``; those of a stored pod that does so always may.
+    """
     spec = pod["spec"]
-    errors = validate_pod_spec(spec, "spec", old=old["spec"] if old is not None else None)
+    stored = old["spec"] if old is not None else None
+    assigned = assigned or (stored is not None and downward.asks_for_assigned(stored))
+    errors = validate_pod_spec(spec, "spec", old=stored, assigned=assigned)
     for field in ("containers", "initContainers"):
         for path, container in _each(f"spec.{field}", spec.get(field)):
             image = container.get("image", "")
@@ -59,9 +65,9 @@ def validate_pod(pod: Node, old: Node | None = None) -> Errors:
     return errors
 
 
-def validate_created_pod(pod: Node) -> Errors:
+def validate_created_pod(pod: Node, *, assigned: bool = False) -> Errors:
     """``validate_pod`` and what holds at creation only."""
-    errors = validate_pod(pod)
+    errors = validate_pod(pod, assigned=assigned)
     spec = pod["spec"]
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
@@ -70,9 +76,9 @@ def validate_created_pod(pod: Node) -> Errors:
     return errors
 
 
-def validate_pod_spec(spec: Node, path: str, old: Node | None = None) -> Errors:
+def validate_pod_spec(spec: Node, path: str, old: Node | None = None, *, assigned: bool = False) -> Errors:
     """All errors of a defaulted PodSpec at ``path``; ``old`` is the stored one, whose sins are forgiven."""
-    volumes, errors = _volumes(spec.get("volumes"), f"{path}.volumes")
+    volumes, errors = _volumes(spec.get("volumes"), f"{path}.volumes", assigned)
     errors += _containers(spec, f"{path}.containers", volumes)
     errors += _init_containers(spec, f"{path}.initContainers", volumes, old)
     errors += _ephemeral_containers(spec, f"{path}.ephemeralContainers", volumes)
@@ -298,6 +304,10 @@ def _environment(variables: Sequence[Node] | None, path: str) -> Errors:
             errors.append(invalid(f"{at}.name", name, _ENV_FINDING))
         source = variable.get("valueFrom")
         if source is not None:
+            if source.get("fieldRef") is not None:
+                errors += downward.validate_field(source["fieldRef"], f"{at}.valueFrom.fieldRef")
+            if source.get("resourceFieldRef") is not None:
+                errors += downward.validate_resource(source["resourceFieldRef"], f"{at}.valueFrom.resourceFieldRef")
             if not source:
                 errors.append(
                     invalid(
@@ -515,13 +525,13 @@ _VOLUME_REQUIRED = {
 }
 
 
-def _volumes(volumes: Sequence[Node] | None, path: str) -> tuple[dict[str, Node], Errors]:
+def _volumes(volumes: Sequence[Node] | None, path: str, assigned: bool) -> tuple[dict[str, Node], Errors]:
     """The sound volumes by name, and the errors of the others."""
     errors: Errors = []
     sound: dict[str, Node] = {}
     for at, volume in _each(path, volumes):
         name = volume.get("name", "")
-        found = _volume_source(volume, at)
+        found = _volume_source(volume, at, assigned)
         found += _named(f"{at}.name", name, names.dns1123_label) if name else [required(f"{at}.name")]
         if name in sound:
             found.append(duplicate(f"{at}.name", name))
@@ -531,7 +541,7 @@ def _volumes(volumes: Sequence[Node] | None, path: str) -> tuple[dict[str, Node]
     return sound, errors
 
 
-def _volume_source(volume: Node, path: str) -> Errors:
+def _volume_source(volume: Node, path: str, assigned: bool) -> Errors:
     kinds = [kind for kind in volume if kind != "name" and volume[kind] is not None]
     if not kinds:
         return [required(path, "must specify a volume type")]
@@ -539,6 +549,12 @@ def _volume_source(volume: Node, path: str) -> Errors:
     field, name = _VOLUME_REQUIRED.get(kinds[0], ("", ""))
     if field and not volume[field].get(name):
         errors.append(required(f"{path}.{field}.{name}"))
+    if kinds[0] == "downwardAPI":
+        errors += downward.validate_volume(volume["downwardAPI"], f"{path}.downwardAPI", assigned=assigned)
+    if kinds[0] == "projected":
+        for at, source in _each(f"{path}.projected.sources", volume["projected"].get("sources")):
+            if source.get("downwardAPI") is not None:
+                errors += downward.validate_volume(source["downwardAPI"], f"{at}.downwardAPI", assigned=assigned)
     return errors
 
 

@@ -8,7 +8,7 @@ from elbowroom.api.fielderrors import FieldError, forbidden, invalid, required
 from elbowroom.api.gates import Profile
 from elbowroom.api.quantity import parse
 from elbowroom.api.resources import qos_class
-from elbowroom.apiserver.pod_defaults import default_pod, is_fractional, merge_match_label_keys
+from elbowroom.apiserver.pod_defaults import default_pod, default_pod_level_limits, is_fractional, merge_match_label_keys
 from elbowroom.apiserver.pod_validation import (
     INT32_MAX,
     validate_created_pod,
@@ -23,6 +23,9 @@ from elbowroom.apiserver.strategy import Context, Document, Strategy
 MIRROR = "kubernetes.io/config.mirror"
 POD_LEVEL_RESIZE = "InPlacePodLevelResourcesVerticalScaling"
 INIT_RESIZE = "InPlacePodVerticalScalingInitContainers"
+LIMIT_DEFAULTING = "PodLevelResourcesFixDefaulting"
+SCALE_DOWN_DELAY = "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay"
+SCALE_DOWN_SECONDS_MAX = 10
 
 Errors = list[FieldError]
 Node = Mapping[str, Any]
@@ -50,6 +53,8 @@ class PodStrategy(Strategy):
         default_pod(document)
 
     def prepare_create(self, context: Context, new: Document) -> None:
+        if context.profile.on(LIMIT_DEFAULTING):
+            default_pod_level_limits(new)
         status: Document = {"phase": "Pending", "qosClass": qos_class(pod_view({**new, "status": {}}))}
         if new["spec"].get("schedulingGates"):
             status["conditions"] = [
@@ -67,10 +72,12 @@ class PodStrategy(Strategy):
         context.warnings.extend(_warnings(new))
 
     def validate_create(self, context: Context, new: Document) -> Errors:
-        return validate_created_pod(new)
+        assigned = context.profile.knows_assigned_resources
+        return validate_created_pod(new, assigned=assigned) + _scale_down_grace(context.profile, new["spec"])
 
     def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
         new["status"] = old.get("status", {})
+        _keep_defaulted_limits(new["spec"], old["spec"])
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
         errors = validate_pod(new, old)
@@ -117,6 +124,8 @@ class PodResizeStrategy(PodStrategy):
         if context.profile.on(POD_LEVEL_RESIZE):
             _put_back(spec, wanted, ("resources",))
         new["spec"] = spec
+        if context.profile.on(LIMIT_DEFAULTING):
+            default_pod_level_limits(new)
         new["status"] = old.get("status", {})
         _put_back(new["metadata"], old["metadata"], _KEPT_METADATA)
 
@@ -155,6 +164,18 @@ def _warnings(pod: Node) -> list[str]:
     return found
 
 
+def _scale_down_grace(profile: Profile, spec: Node) -> Errors:
+    """SD-20, SD-21: who may not use the field is told so; it is not dropped."""
+    grace, path = spec.get("scaleDownGracePeriodSeconds"), "spec.scaleDownGracePeriodSeconds"
+    if grace is None:
+        return []
+    if not profile.on(SCALE_DOWN_DELAY):
+        return [forbidden(path, f"may not be set when the {SCALE_DOWN_DELAY} feature gate is disabled")]
+    if not 0 <= grace <= SCALE_DOWN_SECONDS_MAX:
+        return [invalid(path, grace, f"must be between 0 and {SCALE_DOWN_SECONDS_MAX}, inclusive")]
+    return []
+
+
 def _fractions(requirements: Node, path: str) -> list[str]:
     return [
         f'{path}.{field}[{name}]: fractional byte value "{requirements[field][name]}" is invalid, must be an integer'
@@ -177,6 +198,14 @@ def _hidden_variables(variables: Sequence[Node], path: str) -> list[str]:
 
 
 # ---------------------------------------------------------------- plain update
+
+
+def _keep_defaulted_limits(new: Document, old: Node) -> None:
+    """A client that sends what it once created does not take away the limits that the server added since (PL-6)."""
+    level, stored = new.get("resources") or {}, (old.get("resources") or {}).get("limits") or {}
+    missing = {name: text for name, text in stored.items() if name not in (level.get("limits") or {})}
+    if missing and level.get("requests"):
+        new["resources"] = {**level, "limits": {**(level.get("limits") or {}), **missing}}
 
 
 def _plain_update(new: Node, old: Node) -> Errors:
