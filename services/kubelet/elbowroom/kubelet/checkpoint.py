@@ -54,6 +54,11 @@ def checksum(data: bytes) -> int:
     return _hashed(_hashed(_BASIS, b"(string)"), data)
 
 
+def fnv(data: bytes) -> int:
+    """32-bit FNV-1a."""
+    return _hashed(_BASIS, data)
+
+
 def _hashed(state: int, data: bytes) -> int:
     for byte in data:
         state = ((state ^ byte) * _PRIME) & _MASK
