@@ -213,14 +213,21 @@ def demo(
 
 
 @app.command()
-def check(history: Annotated[Path, typer.Argument(help="A directory of histories (see status).")]) -> None:
+def check(
+    history: Annotated[Path, typer.Argument(help="A directory of histories (see status).")],
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write it as a page for a browser, too.")] = None,
+) -> None:
     """Judge a recorded history against every invariant; exit 1 if one was broken."""
-    from elbowroom.history import report
-    from elbowroom.history.files import UnreadableHistoryError
+    from elbowroom.history import files, report
 
     try:
-        verdict = report.check(str(history))
-    except (UnreadableHistoryError, OSError) as why:
+        told = files.load(history)
+        verdict = report.judge(told)
+        if html is not None:
+            from elbowroom.deploy import page
+
+            page.write(told, verdict, html)
+    except (files.UnreadableHistoryError, OSError) as why:
         raise UserError(str(why)) from why
     print(verdict.text())
     raise typer.Exit(1 if verdict.failures else 0)

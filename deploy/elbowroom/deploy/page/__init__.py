@@ -1,0 +1,58 @@
+"""``elbowroom check --html``: a history as one self-contained page that needs no network and no script.
+
+``timeline`` decides what is shown, ``axis`` where, ``words`` says it in sentences; the template lays it out.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from elbowroom.deploy.page import words
+from elbowroom.deploy.page.timeline import timeline
+from elbowroom.history.invariants import INVARIANTS
+from elbowroom.history.records import History
+from elbowroom.history.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A line of the page's last table."""
+
+    invariant: str
+    word: str
+    looked_at: int
+    sentence: str
+
+
+def _verdicts(report: Report) -> tuple[Verdict, ...]:
+    broken = {violation.invariant for violation in report.failures}
+    return tuple(
+        Verdict(
+            invariant,
+            "broken" if invariant in broken else "held",
+            report.looked_at[invariant],
+            " ".join((check.__doc__ or "").split()).partition(": ")[2].partition(". ")[0].rstrip(".").replace("``", ""),
+        )
+        for invariant, check in INVARIANTS.items()
+    )
+
+
+def html(history: History, report: Report, title: str) -> str:
+    """The page. Everything that comes from the history is escaped: a pod may be called anything."""
+    environment = Environment(
+        loader=PackageLoader("elbowroom.deploy", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    picture = timeline(history, report.failures)
+    return environment.get_template("page.html.j2").render(
+        title=title, report=report, picture=picture, verdicts=_verdicts(report), words=words.sentence
+    )
+
+
+def write(history: History, report: Report, file: Path) -> None:
+    """Write the page to ``file``. ``OSError`` if that cannot be."""
+    file.write_text(html(history, report, file.stem), encoding="utf-8")
