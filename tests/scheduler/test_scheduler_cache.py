@@ -44,7 +44,7 @@ def apply(cache: Cache, change: tuple[Any, ...]) -> None:
         case ("remove pod", name):
             cache.remove_pod(f"uid-{name}")
         case ("assume", name, host, cpu) if cache.pod(f"uid-{name}") is None:
-            cache.assume(info_of(pod(name, cpu=str(cpu))), host)
+            cache.assume(info_of(pod(name, cpu=str(cpu))).at(host))
         case ("forget", name):
             cache.forget(f"uid-{name}")
 
@@ -90,7 +90,7 @@ def test_a_refresh_copies_only_the_nodes_that_changed() -> None:
 def test_an_assumption_is_confirmed_forgotten_or_expires() -> None:
     cache = Cache()
     for name in PODS[:3]:
-        cache.assume(info_of(pod(name, cpu="1")), "n1")
+        cache.assume(info_of(pod(name, cpu="1")).at("n1"))
         cache.expect_by(f"uid-{name}", Instant(START + seconds(5)))
     cache.set_pod(pod_of(pod("a", node="n2", cpu="1")))
     assert cache.forget("uid-b") and not cache.forget("uid-a")

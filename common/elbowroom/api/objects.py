@@ -13,8 +13,9 @@ import msgspec
 ResourceList = dict[str, str]
 
 
-class Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What all views share: frozen, by keyword, camelCase on the wire."""
+class Struct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """What all views share: frozen, by keyword, camelCase on the wire. What is parsed from a document has no cycles, so the garbage
+    collector need not look at it."""
 
 
 # ---------------------------------------------------------------- metadata
@@ -176,6 +177,7 @@ class Container(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     resize_policy: list[ResizePolicy] = []
     restart_policy: str | None = None
     startup_probe: dict[str, Any] | None = None
+    volume_mounts: list[dict[str, Any]] = []
 
     @property
     def is_sidecar(self) -> bool:
@@ -187,7 +189,7 @@ class PodSchedulingGate(Struct, frozen=True, kw_only=True, rename="camel", omit_
     name: str = ""
 
 
-class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, dict=True):
+class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, dict=True, gc=True):
     node_name: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []
@@ -206,6 +208,8 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     host_network: bool = False
+    scale_down_grace_period_seconds: int | None = None
+    volumes: list[dict[str, Any]] = []
 
 
 class PodCondition(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

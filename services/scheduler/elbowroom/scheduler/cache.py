@@ -6,7 +6,6 @@ so the cost of a cycle does not grow with the pods that stay where they are.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from elbowroom.api import resources
@@ -107,13 +106,6 @@ def _add(total: Resources, amounts: Resources, sign: int) -> None:
         total[name] = total.get(name, 0) + sign * amount
 
 
-@dataclass(slots=True)
-class _Counted:
-    info: PodInfo
-    node: str
-    assumed: bool = False
-
-
 class Cache:
     """All assigned pods under their uids (SC-38), terminating ones too, and all nodes.
 
@@ -125,9 +117,10 @@ class Cache:
         """In the order of their last change, oldest first."""
         self._order: dict[str, None] = {}
         """The names of real nodes, in the order in which they came."""
-        self._pods: dict[str, _Counted] = {}
+        self._pods: dict[str, PodInfo] = {}
+        """Each counts on the node that its spec names."""
+        self._assumed: dict[str, None] = {}
         self._expiring: dict[str, Instant] = {}
-        self._assumed = 0
         self._generation = 0
         self.membership = 0
         """Rises when a node comes or goes."""
@@ -141,19 +134,17 @@ class Cache:
 
     @property
     def assumed_count(self) -> int:
-        return self._assumed
+        return len(self._assumed)
 
     def node(self, name: str) -> NodeInfo | None:
         """The live tally of a node; only to look at."""
         return self._nodes.get(name)
 
     def pod(self, uid: str) -> PodInfo | None:
-        counted = self._pods.get(uid)
-        return counted.info if counted is not None else None
+        return self._pods.get(uid)
 
     def is_assumed(self, uid: str) -> bool:
-        counted = self._pods.get(uid)
-        return counted is not None and counted.assumed
+        return uid in self._assumed
 
     def set_node(self, node: Node) -> None:
         """A Node came or changed."""
@@ -174,31 +165,28 @@ class Cache:
     def set_pod(self, pod: Pod) -> PodInfo:
         """An assigned pod was seen: it is counted (anew), and an assumption confirmed, or corrected if it went elsewhere."""
         info = PodInfo(pod)
-        known = self._pods.get(pod.uid)
-        if known is not None:
-            self._uncount(known)
-        self._count(_Counted(info, pod.spec.node_name))
+        self.remove_pod(pod.uid)
+        self._count(info)
         return info
 
     def remove_pod(self, uid: str) -> PodInfo | None:
         """The pod is gone (or has ended): it holds no room any more."""
-        counted = self._pods.get(uid)
-        if counted is None:
-            return None
-        self._uncount(counted)
-        return counted.info
+        info = self._pods.get(uid)
+        if info is not None:
+            self._uncount(info)
+        return info
 
-    def assume(self, info: PodInfo, node: str) -> None:
-        """Count a pod that is about to be bound."""
+    def assume(self, info: PodInfo) -> None:
+        """Count a pod that is about to be bound to the node that ``info`` names (``PodInfo.at``)."""
         assert info.uid not in self._pods, f"pod {info.uid}({info.key}) is in the cache, so can't be assumed"
-        self._count(_Counted(info, node, assumed=True))
+        self._count(info)
+        self._assumed[info.uid] = None
 
     def forget(self, uid: str) -> bool:
         """Take back an assumption; False if there is none, since the pod was seen assigned or went away meanwhile."""
-        counted = self._pods.get(uid)
-        if counted is None or not counted.assumed:
+        if uid not in self._assumed:
             return False
-        self._uncount(counted)
+        self._uncount(self._pods[uid])
         return True
 
     def expect_by(self, uid: str, at: Instant) -> None:
@@ -209,9 +197,9 @@ class Cache:
     def expired(self, now: Instant) -> list[PodInfo]:
         """Forget the assumptions that were due, and tell of whom."""
         due = [self._pods[uid] for uid, at in self._expiring.items() if at <= now]
-        for counted in due:
-            self._uncount(counted)
-        return [counted.info for counted in due]
+        for info in due:
+            self._uncount(info)
+        return due
 
     def expiry(self) -> Instant | None:
         """When the next assumption is to be given up."""
@@ -229,17 +217,17 @@ class Cache:
     def generation(self) -> int:
         return self._generation
 
-    def _count(self, counted: _Counted) -> None:
-        self._pods[counted.info.uid] = counted
-        self._assumed += counted.assumed
-        self._touched(counted.node).add(counted.info)
+    def _count(self, info: PodInfo) -> None:
+        self._pods[info.uid] = info
+        self._touched(info.pod.spec.node_name).add(info)
 
-    def _uncount(self, counted: _Counted) -> None:
-        del self._pods[counted.info.uid]
-        self._expiring.pop(counted.info.uid, None)
-        self._assumed -= counted.assumed
-        self._touched(counted.node).remove(counted.info.uid)
-        self._sweep(counted.node)
+    def _uncount(self, info: PodInfo) -> None:
+        del self._pods[info.uid]
+        self._assumed.pop(info.uid, None)
+        self._expiring.pop(info.uid, None)
+        name = info.pod.spec.node_name
+        self._touched(name).remove(info.uid)
+        self._sweep(name)
 
     def _touched(self, name: str) -> NodeInfo:
         info = self._nodes.pop(name, None) or NodeInfo(name)

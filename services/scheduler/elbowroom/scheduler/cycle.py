@@ -128,14 +128,15 @@ class Cycle:
     def _passing(
         info: PodInfo, nodes: Sequence[NodeInfo], filters: Filters, world: World, diagnosis: Diagnosis, enough: int = 0
     ) -> list[NodeInfo]:
+        nominator, refusals = world.nominator, diagnosis.refusals
+        if not nominator:
+            return filters.passing(nodes, enough, refusals)
         found: list[NodeInfo] = []
-        nominator = world.nominator if world.nominator else None
-        check = filters.check
         for node in nodes:
-            promised = nominator.on(node.name) if nominator is not None else ()
-            status = check_with_nominated(info, node, filters, promised) if promised else check(node)
+            promised = nominator.on(node.name)
+            status = check_with_nominated(info, node, filters, promised) if promised else filters.check(node)
             if status is not None:
-                diagnosis.refusals[node.name] = status
+                refusals[node.name] = status
                 continue
             found.append(node)
             if len(found) == enough:

@@ -420,7 +420,7 @@ class Scheduler:
         facts: dict[str, Any] = {"revision": self._pods.revision, "want": info.want}
         if held is not None:
             facts |= {"allocatable": held.allocatable, "requested": dict(held.requested)}
-        self._cache.assume(info, node)
+        self._cache.assume(info)
         self._nominator.remove(info.uid)
         return self._binder.begin(now, entry, info, node, facts)
 

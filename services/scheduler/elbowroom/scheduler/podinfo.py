@@ -1,5 +1,7 @@
 """A pod as the scheduler reads it, worked out once per revision."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from elbowroom.api import resources
@@ -41,19 +43,20 @@ class PodInfo:
         self.key = pod.key
         self.priority = pod.priority
         self.want: Resources = resources.spec_requests(pod)
-        # A pod without a node has no status to count: the two are the same.
-        self.requests: Resources = resources.effective_requests(pod) if pod.spec.node_name else self.want
-        self.non_zero: Resources = resources.non_zero_requests(pod)
+        # Without a node, or a word about resources in the status, there is nothing else to count.
+        told = _tells_of_resources(pod)
+        self.requests: Resources = resources.effective_requests(pod) if pod.spec.node_name and told else self.want
+        self.non_zero: Resources = resources.non_zero_requests(pod) if told or not _names_both(pod) else self.want
         self.ports: tuple[Port, ...] = _ports_of(pod.spec.containers) + _ports_of(
             [container for container in pod.spec.init_containers if container.is_sidecar]
         )
         affinity = pod.spec.affinity
         near = affinity.pod_affinity if affinity else None
         apart = affinity.pod_anti_affinity if affinity else None
-        self.affinity_terms: list[PodAffinityTerm] = near.required if near else []
-        self.anti_affinity_terms: list[PodAffinityTerm] = apart.required if apart else []
-        self.preferred_affinity: list[WeightedPodAffinityTerm] = near.preferred if near else []
-        self.preferred_anti_affinity: list[WeightedPodAffinityTerm] = apart.preferred if apart else []
+        self.affinity_terms: Sequence[PodAffinityTerm] = near.required if near else ()
+        self.anti_affinity_terms: Sequence[PodAffinityTerm] = apart.required if apart else ()
+        self.preferred_affinity: Sequence[WeightedPodAffinityTerm] = near.preferred if near else ()
+        self.preferred_anti_affinity: Sequence[WeightedPodAffinityTerm] = apart.preferred if apart else ()
         self.has_affinity = bool(
             self.affinity_terms or self.anti_affinity_terms or self.preferred_affinity or self.preferred_anti_affinity
         )
@@ -76,6 +79,26 @@ class PodInfo:
     def started(self, now: int) -> int:
         """When it started; a pod that has not starts now (SC-110)."""
         return now if self.start is None else self.start
+
+
+def _tells_of_resources(pod: Pod) -> bool:
+    """Does the status add anything to what the spec asks for (SC-44 to SC-49)?"""
+    status = pod.status
+    return bool(
+        status.container_statuses
+        or status.init_container_statuses
+        or status.allocated_resources
+        or status.resources is not None
+        or resources.is_infeasible(pod)  # then the spec's wish does not count (SC-45)
+    )
+
+
+def _names_both(pod: Pod) -> bool:
+    """Does every container ask for cpu and memory, so that none gets a size for scores (SC-51)?"""
+    return all(
+        "cpu" in container.resources.requests and "memory" in container.resources.requests
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+    )
 
 
 def _start_of(pod: Pod) -> int | None:
