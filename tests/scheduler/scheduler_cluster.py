@@ -82,7 +82,8 @@ def deferred(name: str, node: str, cpu: str, allocated: str, priority: int = 0, 
 
 
 def node(name: str, cpu: str = "4", memory: str = "8Gi", pods: str = "110", **more: Any) -> Document:
-    """A node document; ``labels``, ``taints``, ``unschedulable``, ``disabled`` (the policy's owners), ``extended``."""
+    """A node document; ``labels``, ``taints``, ``unschedulable``, ``disabled`` (the policy's owners), ``extended``, ``declared``
+    (features)."""
     spec: Document = {key: more[key] for key in ("taints", "unschedulable") if key in more}
     if "disabled" in more:
         spec["podPreemptionPolicy"] = {"disableResizePreemption": more["disabled"]}
@@ -91,7 +92,10 @@ def node(name: str, cpu: str = "4", memory: str = "8Gi", pods: str = "110", **mo
         "kind": "Node",
         "metadata": {"name": name, "uid": f"uid-{name}", "labels": {"kubernetes.io/hostname": name, **more.get("labels", {})}},
         "spec": spec,
-        "status": {"allocatable": {"cpu": cpu, "memory": memory, "pods": pods, **more.get("extended", {})}},
+        "status": {
+            "allocatable": {"cpu": cpu, "memory": memory, "pods": pods, **more.get("extended", {})},
+            "declaredFeatures": more.get("declared", []),
+        },
     }
 
 
@@ -101,6 +105,9 @@ def budget(name: str, selector: dict[str, str], allowed: int, disrupted: Sequenc
         "spec": {"selector": {"matchLabels": selector}},
         "status": {"disruptionsAllowed": allowed, "disruptedPods": {each: "2099-01-01T00:00:00Z" for each in disrupted}},
     }
+
+
+WATCHED = ("pods", "nodes", "poddisruptionbudgets", "namespaces", "services", "replicasets")
 
 
 class Cluster:
@@ -114,7 +121,7 @@ class Cluster:
         self.seed = seed
         self.now = START
         self.revision = 10
-        self.documents: dict[str, dict[str, Document]] = {"pods": {}, "nodes": {}, "poddisruptionbudgets": {}, "namespaces": {}}
+        self.documents: dict[str, dict[str, Document]] = {name: {} for name in WATCHED}
         self.events: list[Document] = []
         self.requests: list[ApiRequest] = []
         self.notes: list[Note] = []

@@ -13,6 +13,7 @@ from elbowroom.scheduler.plugins.resources import Fit
 
 U, UU = Code.UNSCHEDULABLE, Code.UNRESOLVABLE
 HOST = "kubernetes.io/hostname"
+DELAY = "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay"
 
 
 def anti(key: str, operator: str = "Exists", values: Any = None, topology: str = HOST) -> dict[str, Any]:
@@ -46,6 +47,20 @@ FILTERS: list[tuple[str, dict[str, Any], dict[str, Any], list[dict[str, Any]], t
         node("n1", "100m", "200Mi"),
         [pod("o", node="n1", cpu="50m", memory="190Mi")],
         None,
+    ),
+    (
+        "a pod that needs a feature goes where it is declared",
+        pod("a", scaleDownGracePeriodSeconds=5),
+        node("n1", declared=[DELAY]),
+        [],
+        None,
+    ),
+    (
+        "and nowhere else",
+        pod("a", scaleDownGracePeriodSeconds=0),
+        node("n1", declared=["InPlacePodLevelResourcesVerticalScaling"]),
+        [],
+        (UU, ("node(s) didn't match Pod's required features",)),
     ),
     (
         "every resource that falls short is named",

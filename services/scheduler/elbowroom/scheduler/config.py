@@ -38,6 +38,7 @@ POINTS_OF: Mapping[str, tuple[str, ...]] = {
     "NodeResourcesBalancedAllocation": _SCORES,
     "ImageLocality": ("score",),
     "DefaultBinder": ("bind",),
+    "NodeDeclaredFeatures": _FILTERS,
 }
 """The plugins in the order in which they are enabled by default, and where each of them takes part."""
 WEIGHTS = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 2, "InterPodAffinity": 2}

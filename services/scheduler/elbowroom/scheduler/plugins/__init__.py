@@ -6,6 +6,7 @@ from elbowroom.scheduler.framework import Framework, Plugin
 from elbowroom.scheduler.lookup import Lookup
 from elbowroom.scheduler.plugins.affinity import NodeAffinity
 from elbowroom.scheduler.plugins.deferred import DeferredPodScheduling
+from elbowroom.scheduler.plugins.features import NodeDeclaredFeatures
 from elbowroom.scheduler.plugins.images import ImageLocality
 from elbowroom.scheduler.plugins.interpod import InterPodAffinity
 from elbowroom.scheduler.plugins.nodes import NodeName, NodePorts, NodeUnschedulable, TaintToleration
@@ -34,6 +35,7 @@ def default_plugins(profile: Profile, lookup: Lookup, strategy: ScoringStrategy 
         DefaultPreemption(lookup),
         BalancedAllocation(),
         ImageLocality(),
+        *([NodeDeclaredFeatures()] if profile.on("NodeDeclaredFeatures") else []),
     ]
     return plugins
 
