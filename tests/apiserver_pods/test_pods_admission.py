@@ -208,6 +208,35 @@ def test_a_limit_range_bounds_the_ratio(resources: Document, message: str) -> No
     assert refused(with_limits({"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}}), a_pod(resources=resources)) == message
 
 
+@pytest.mark.parametrize(
+    ("bound", "resources", "message"),
+    [
+        (
+            {"maxLimitRequestRatio": {"cpu": "4"}},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "12E"}},
+            "cpu max limit to request ratio per Container is 4, but no limit is specified or limit is 0",
+        ),
+        (
+            {"min": {"cpu": "80m"}},
+            {"requests": {"cpu": "1"}, "limits": {"cpu": "12E"}},
+            "minimum cpu usage per Container is 80m, but limit is 12E",
+        ),
+        (
+            {"max": {"memory": "9E"}},
+            {"requests": {"memory": "1"}, "limits": {"memory": "9000000000000000001"}},
+            "maximum memory usage per Container is 9E, but limit is 9000000000000000001",
+        ),
+        (
+            {"maxLimitRequestRatio": {"memory": "2"}},
+            {"requests": {"memory": "3P"}, "limits": {"memory": "9P"}},
+            "memory max limit to request ratio per Container is 2, but provided ratio is 3.000000",
+        ),
+    ],
+)
+def test_a_limit_range_reads_what_64_bits_cannot_hold_as_zero(bound: Document, resources: Document, message: str) -> None:
+    assert refused(with_limits({"type": "Container", **bound}), a_pod(resources=resources)) == message
+
+
 def test_a_limit_range_bounds_what_is_absent() -> None:
     bench = with_limits({"type": "Pod", "max": {"cpu": "1"}, "min": {"memory": "1Mi"}})
     assert refused(bench, a_pod()) == (
@@ -255,7 +284,8 @@ def with_node(profile: str = "v1.37", **node: Any) -> Bench:
             {"cpu": "5", "memory": "10Gi"},
             "cpu, requested: 5000, allocatable: 4000; memory, requested: 10737418240, allocatable: 8589934592",
         ),
-        ({"memory": "100E"}, "memory, requested: 9223372036854775807, allocatable: 8589934592"),
+        ({"memory": "100E"}, "memory, requested: 0, allocatable: 8589934592"),
+        ({"cpu": "4.0001"}, "cpu, requested: 4001, allocatable: 4000"),
     ],
 )
 def test_a_resize_above_the_nodes_allocatable_is_refused_in_v137(amounts: dict[str, str], message: str) -> None:

@@ -6,7 +6,8 @@ text makes it slow: length and exponent are checked before any power is computed
 Upstream's surprises that we follow, since they show in replies: a text without digits is zero (``Mi``, ``+``, ``.``); a number
 that is already in canonical form keeps its text, even ``+1`` and ``01``; finer than nano rounds away from zero; a binary number is
 capped at 2^63-1, a decimal one is not; and whatever is stored in a resource list is first rounded up to milli (``canonicalise``).
-Where upstream's 64-bit accessors wrap, ours (``milli``, ``value``) stop at 2^63-1, so that a huge request never fits anywhere.
+Where upstream's 64-bit accessors overflow, ours (``milli``, ``value``) stop at 2^63-1, so that a huge request never fits anywhere;
+``milli_or_zero`` and ``value_or_zero`` are for messages and checks in which upstream's answer shows.
 """
 
 import re
@@ -16,7 +17,7 @@ from functools import lru_cache
 INT64_MAX = 2**63 - 1
 LENGTH_MAX = 64
 """No number needs more characters; longer texts are refused before they are looked at."""
-EXPONENT_MAX = 100
+EXPONENT_MAX = 1000
 """Decimal exponents above this are refused; those far below nano round to one nano."""
 
 DECIMAL_SI = "DecimalSI"
@@ -59,6 +60,20 @@ class Quantity:
     def value(self) -> int:
         """The amount in whole units, rounded up; at most 2^63-1."""
         return _capped(-(-self.nanos // _NANOS))
+
+    @property
+    def milli_or_zero(self) -> int:
+        """What upstream's ``MilliValue`` gives: 0 where 64 bits do not suffice.
+
+        That holds for what upstream keeps as an integer and a power of ten (``100E``). What it keeps as a big number (more than 18
+        digits, sums of far apart powers) it cuts off in a way that Go's library calls undefined; that is 0 here as well.
+        """
+        return _or_zero(-(-self.nanos // _MILLI_NANOS))
+
+    @property
+    def value_or_zero(self) -> int:
+        """What upstream's ``Value`` gives, likewise."""
+        return _or_zero(-(-self.nanos // _NANOS))
 
     def rounded_up(self) -> "Quantity":
         """The amount rounded away from zero to milli, as resource lists are stored."""
@@ -179,6 +194,10 @@ def _scaled(mantissa: int, shift: int) -> int:
 
 def _capped(amount: int) -> int:
     return max(-INT64_MAX - 1, min(INT64_MAX, amount))
+
+
+def _or_zero(amount: int) -> int:
+    return amount if -INT64_MAX <= amount <= INT64_MAX else 0
 
 
 def canonicalise(text: str) -> str:

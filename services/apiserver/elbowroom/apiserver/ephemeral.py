@@ -5,8 +5,9 @@ from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, required
 from elbowroom.api.names import dns1123_label
-from elbowroom.apiserver.pods import PodStrategy
+from elbowroom.apiserver.pods import MIRROR, PodStrategy
 from elbowroom.apiserver.semantics import same
+from elbowroom.apiserver.spec_diff import spec_diff
 from elbowroom.apiserver.strategy import Context, Document
 
 _FIELD = "ephemeralContainers"
@@ -29,6 +30,8 @@ class EphemeralContainersStrategy(PodStrategy):
                 new["metadata"].pop(name, None)
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> list[FieldError]:
+        if MIRROR in (old["metadata"].get("annotations") or {}):
+            return [forbidden("[]", "static pods do not support ephemeral containers")]
         spec = new["spec"]
         names = [c["name"] for part in ("initContainers", "containers") for c in spec.get(part) or ()]
         containers: list[Mapping[str, Any]] = spec.get(_FIELD) or []
@@ -41,9 +44,11 @@ class EphemeralContainersStrategy(PodStrategy):
         for before in old["spec"].get(_FIELD) or ():
             after = wanted.get(before["name"])
             if after is None:
-                found.append(forbidden(f"spec.{_FIELD}", f'existing ephemeral containers "{before["name"]}" may not be removed'))
+                found.append(forbidden(f"spec.{_FIELD}", f'existing ephemeral containers "{before["name"]}" may not be removed\n'))
             elif not same(after, before):
-                found.append(forbidden(f"spec.{_FIELD}", f'existing ephemeral containers "{before["name"]}" may not be changed'))
+                difference = spec_diff(before, after, "EphemeralContainer")
+                why = f'existing ephemeral containers "{before["name"]}" may not be changed\n{difference}'
+                found.append(forbidden(f"spec.{_FIELD}", why))
         return found
 
 

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elbowroom.api import resources
-from elbowroom.api.quantity import Quantity, parse
+from elbowroom.api.quantity import INT64_MAX, ZERO, Quantity, parse
 from elbowroom.api.resources import Amounts
 from elbowroom.apiserver.admission_base import Attributes, Plugin, Refusal
 from elbowroom.apiserver.podviews import pod_view
 from elbowroom.apiserver.strategy import Context, Document
 
 ANNOTATION = "kubernetes.io/limit-ranger"
+_MILLI_VALUE_MAX = INT64_MAX // 1000
 
 
 class LimitRanger(Plugin):
@@ -118,27 +119,42 @@ def _minimum(name: str, kind: str, bound: Quantity, request: Quantity | None, li
     said = f"minimum {name} usage per {kind} is {bound}"
     if request is None:
         return f"{said}.  No request is specified"
-    if request < bound:
+    asked, allowed, enforced = _readings(request, limit, bound)
+    if asked < enforced:
         return f"{said}, but request is {request}"
-    return f"{said}, but limit is {limit}" if limit is not None and limit < bound else ""
+    return f"{said}, but limit is {limit}" if limit is not None and allowed < enforced else ""
 
 
 def _maximum(name: str, kind: str, bound: Quantity, request: Quantity | None, limit: Quantity | None) -> str:
     said = f"maximum {name} usage per {kind} is {bound}"
     if limit is None:
         return f"{said}.  No limit is specified"
-    if limit > bound:
+    asked, allowed, enforced = _readings(request, limit, bound)
+    if allowed > enforced:
         return f"{said}, but limit is {limit}"
-    return f"{said}, but request is {request}" if request is not None and request > bound else ""
+    return f"{said}, but request is {request}" if request is not None and asked > enforced else ""
 
 
 def _ratio(name: str, kind: str, bound: Quantity, request: Quantity | None, limit: Quantity | None) -> str:
     said = f"{name} max limit to request ratio per {kind} is {bound}"
-    if not request:
+    asked, allowed, _ = _readings(request, limit, bound)
+    if not asked:
         return f"{said}, but no request is specified or request is 0"
-    if not limit:
+    if not allowed:
         return f"{said}, but no limit is specified or limit is 0"
-    if limit.nanos * 10**9 <= bound.nanos * request.nanos:
-        return ""
-    millionths = (limit.nanos * 2_000_000 + request.nanos) // (2 * request.nanos)
-    return f"{said}, but provided ratio is {millionths // 10**6}.{millionths % 10**6:06d}"
+    ratio = allowed / asked
+    fine = bound.value_or_zero <= _MILLI_VALUE_MAX
+    exceeds = ratio * 1000 > bound.milli_or_zero if fine else ratio > bound.value_or_zero
+    return f"{said}, but provided ratio is {ratio:f}" if exceeds else ""
+
+
+def _readings(request: Quantity | None, limit: Quantity | None, bound: Quantity) -> tuple[int, int, int]:
+    """Request, limit and bound as upstream compares them: in thousandths where they are small enough, else in whole units.
+
+    They are 64-bit numbers: what is too large for one reads 0, so that a limit of ``12E`` is below each minimum.
+    """
+    all_three = (request or ZERO, limit or ZERO, bound)
+    whole = [quantity.value_or_zero for quantity in all_three]
+    fine = max(whole) <= _MILLI_VALUE_MAX
+    asked, allowed, enforced = [quantity.milli_or_zero for quantity in all_three] if fine else whole
+    return asked, allowed, enforced

@@ -7,7 +7,10 @@ the kubelet as Infeasible, is the profile's choice (row 2).
 from collections.abc import Mapping
 from typing import Any
 
-from elbowroom.api import resources
+from elbowroom.api import quotas, resources
+from elbowroom.api.objects import Pod
+from elbowroom.api.quantity import ZERO
+from elbowroom.api.resources import Amounts
 from elbowroom.apiserver.admission_base import Attributes, Plugin, Refusal
 from elbowroom.apiserver.podviews import pod_view
 from elbowroom.apiserver.semantics import same
@@ -57,17 +60,23 @@ class PodResizeValidator(Plugin):
             return Refusal(why, causes=({"reason": "UnsupportedPlatform"},))
         if not context.profile.refuses_above_allocatable:
             return None
-        allocatable = resources.of(node.get("status", {}).get("allocatable"))
-        wanted = resources.spec_requests(pod_view(new))
-        short = [
-            f"{resource}, requested: {wanted[resource]}, allocatable: {allocatable.get(resource, 0)}"
-            for resource in ("cpu", "memory")
-            if wanted.get(resource, 0) > allocatable.get(resource, 0)
-        ]
+        short = _short(pod_view(new), resources.amounts(node.get("status", {}).get("allocatable")))
         if not short:
             return None
         why = f"node didn't have enough allocatable resources: {'; '.join(short)}"
         return Refusal(why, causes=({"reason": "NodeCapacity"},))
+
+
+def _short(pod: Pod, allocatable: Amounts) -> list[str]:
+    """What the pod's spec asks for above ``allocatable``. Compared exactly, told as 64-bit numbers: a huge request reads 0."""
+    wanted = quotas.total((resources.spec_request_amounts(pod), resources.amounts(pod.spec.overhead)))
+    found = []
+    for resource in ("cpu", "memory"):
+        request, there = wanted.get(resource, ZERO), allocatable.get(resource, ZERO)
+        if request > there:
+            told = [quantity.milli_or_zero if resource == "cpu" else quantity.value_or_zero for quantity in (request, there)]
+            found.append(f"{resource}, requested: {told[0]}, allocatable: {told[1]}")
+    return found
 
 
 def _changed_bound_pod(attributes: Attributes, subresources: tuple[str, ...]) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
