@@ -4,7 +4,6 @@
 again for a fact, and says what it saw last if that does not come.
 """
 
-import itertools
 import os
 import subprocess
 import sys
@@ -19,16 +18,9 @@ import msgspec
 
 from elbowroom.api.objects import Pod
 from elbowroom.api.resources import actual_requests, allocated_requests, spec_requests
-from elbowroom.client import Answer, HttpClient
+from elbowroom.client import Answer, HttpClient, Witness
 from elbowroom.deploy import control
 from elbowroom.deploy.home import Home
-from elbowroom.host.clock import Clock
-from elbowroom.host.history import History
-from elbowroom.machine import Effect, Note
-from elbowroom.machine.records import Author
-from elbowroom.rpc import Finished
-from elbowroom.rpc.operations import ended, invoked
-from elbowroom.wire import ApiRequest, ApiResponse, Code, encode_value
 
 PATIENCE_SECONDS = 20.0
 LOOK_AGAIN_SECONDS = 0.02
@@ -160,47 +152,9 @@ class Cluster:
         """The pods as they are now, for people who look for the reason of a failure."""
         return "\n".join(described(pod) for pod in self.pods().values())
 
-    def witness(self, name: str) -> "Witness":
+    def witness(self, name: str) -> Witness:
         """A client whose requests are part of the cluster's history."""
-        return Witness(self, name)
-
-
-class Witness:
-    """A client that records each of its requests as invoked and ok, failed or unknown, beside the histories of the cluster's own
-    processes. Used by one thread at a time."""
-
-    def __init__(self, cluster: Cluster, name: str) -> None:
-        history = Path(cluster.status()["history"])
-        self._http = cluster.client()
-        self._ids = itertools.count(1)
-        self._history = History(str(history), Author(history.name, 0, f"client/{name}", time.time_ns()), Clock())
-
-    def send(self, request: ApiRequest) -> ApiResponse:
-        """One request and its answer; status 0 if none came."""
-        op = str(next(self._ids))
-        self._note(invoked(op, request))
-        try:
-            answer = self._http.request(_METHODS[request.verb], path_of(request), request.body, content_type=request.content_type)
-            meta = answer.document.get("metadata") or {}
-            made = ApiResponse(answer.status, answer.body, revision=int(meta.get("resourceVersion") or 0))
-            finished = Finished(None, Code.OK, encode_value(made), "")
-        except OSError as why:
-            finished = Finished(None, Code.UNAVAILABLE, b"", str(why))
-        self._note(ended(op, request, finished))
-        return finished.api()
-
-    def close(self) -> None:
-        self._note(Note("end", {}))
-        self._history.close()
-        self._http.close()
-
-    def _note(self, note: Effect) -> None:
-        assert isinstance(note, Note)
-        self._history.note(note.name, note.fields)
-        self._history.flush()
-
-
-_METHODS = {"get": "GET", "list": "GET", "create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+        return Witness(self.kubeconfig, Path(self.status()["history"]), name)
 
 
 def described(pod: Pod) -> str:
@@ -209,14 +163,6 @@ def described(pod: Pod) -> str:
     conditions = [f"{c.type}={c.status}/{c.reason} {c.message!r}" for c in pod.status.conditions if c.type.startswith("PodResize")]
     ends = " (terminating)" if pod.is_terminating else ""
     return f"{pod.key}: {pod.status.phase}{ends} on {pod.spec.node_name or '-'}, {layers}, {conditions}"
-
-
-def path_of(request: ApiRequest) -> str:
-    """The URL path and query of a request to a named object or a collection."""
-    parts = ["apis", request.group, request.version] if request.group else ["api", request.version]
-    parts += ["namespaces", request.namespace] if request.namespace else []
-    parts += [part for part in (request.resource, request.name, request.subresource) if part]
-    return f"/{'/'.join(parts)}" + (f"?{urlencode(request.query)}" if request.query else "")
 
 
 @contextmanager
