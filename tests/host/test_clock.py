@@ -101,3 +101,23 @@ async def test_a_timer_that_is_moved_again_and_again_leaves_no_litter(timers: Ti
     timers.set("a", "moved", clock.now(), fired.append)
     await until(fired, "moved")
     assert fired == ["moved"]
+
+
+@on_a_loop
+async def test_after_a_jump_forward_what_has_come_due_fires_at_once(timers: Timers, clock: Clock, fired: list[str]) -> None:
+    timers.set("a", "in an hour", Instant(clock.now() + seconds(3600)), fired.append)
+    timers.set("a", "in two", Instant(clock.now() + seconds(7200)), fired.append)
+    clock.step(seconds(3601))
+    timers.clock_stepped()
+    await until(fired, "in an hour")
+    assert fired == ["in an hour"]
+
+
+@on_a_loop
+async def test_after_a_jump_back_a_timer_waits_for_its_time(timers: Timers, clock: Clock, fired: list[str]) -> None:
+    timers.set("a", "late", Instant(clock.now() + seconds(0.01)), fired.append)
+    clock.step(-seconds(3600))
+    timers.clock_stepped()
+    timers.set("a", "soon", Instant(clock.now() + seconds(0.03)), fired.append)
+    await until(fired, "soon")
+    assert fired == ["soon"]

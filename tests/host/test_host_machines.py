@@ -7,9 +7,11 @@ import pytest
 from hosts import Ear, do, on_a_loop, state, until
 from probes import EchoDriver, GatedDisk
 
+from elbowroom.host.disks import FilesDisk
 from elbowroom.host.spec import (
     AddMachine,
     Arm,
+    BreakDisk,
     DiskSpec,
     DriverSpec,
     Ended,
@@ -147,6 +149,31 @@ async def test_a_restarted_machine_has_its_disk_a_new_epoch_and_no_old_timers(ea
     assert len(ear.history("a")) == 2
     assert "end" not in ear.kinds("a", 0), "it was killed, not ended"
     assert ear.history("a")[0][-1]["kind"] == "fault.begin"
+
+
+@pytest.mark.parametrize(("how", "kept"), [("full", {}), ("fsync", {"x": b"1"})])
+def test_a_disk_that_chaos_breaks_fails_as_a_real_one_does(how: str, kept: dict[str, bytes]) -> None:
+    @on_a_loop
+    async def story(ear: Ear) -> None:
+        disk = DiskSpec("files", str(ear.folder / "disk"))
+        host = await ear.host(ear.machine("a", disk=disk))
+        client = await ear.client("a")
+        assert await state(client)
+        ear.tell("host0", BreakDisk("a", how))
+        await until(lambda: _broken(ear))
+        doing = asyncio.ensure_future(do(client, ["persist", "x", "1"]))
+        assert (await ear.hear_kind(Ended)).why.startswith("failed: OSError")
+        doing.cancel()
+        with pytest.raises(OSError, match=r"No space left|Input/output error"):
+            await ear.end(host)
+        assert ear.kinds("a")[-2:] == ["fault.begin", "failed"]
+        assert FilesDisk(disk.path).load() == kept
+
+    story()
+
+
+async def _broken(ear: Ear) -> bool:
+    return "fault.begin" in ear.kinds("a")
 
 
 async def _has(client: object, news: str) -> bool:

@@ -12,7 +12,8 @@ from elbowroom.machine import Instant
 class Clock:
     """Emulated time: ``scale`` emulated seconds a real one since ``origin``; it never goes back while the process lives.
 
-    Anchored at the wall clock once, then monotonic, so a step of the wall clock does not reach the machines.
+    Anchored at the wall clock once, then monotonic, so a step of the wall clock does not reach the machines. (Chaos may ``step``
+    this one, which is the same to them.)
     """
 
     def __init__(self, scale: float = 1.0, origin: int = 0) -> None:
@@ -27,6 +28,10 @@ class Clock:
     def now(self) -> Instant:
         elapsed = time.monotonic_ns() - self._mono
         return Instant(self._base + (elapsed if self._scale == 1.0 else round(elapsed * self._scale)))
+
+    def step(self, emulated_ns: int) -> None:
+        """Jump, forward or back."""
+        self._base += emulated_ns
 
     def real_seconds(self, emulated_ns: int) -> float:
         """How long an emulated span takes really; 0 for one that has passed."""
@@ -63,6 +68,10 @@ class Timers:
         """Cancel all timers of ``owner``."""
         for key in [key for key in self._at if key[0] == owner]:
             del self._at[key]
+
+    def clock_stepped(self) -> None:
+        """The clock jumped: what has come due fires now, all else in its time."""
+        self._arm()
 
     def _arm(self) -> None:
         if self._handle is not None:

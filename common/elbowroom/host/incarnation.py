@@ -1,7 +1,9 @@
 """One life of a machine in a process: inputs in, effects carried out in order, writes in groups."""
 
 import asyncio
+import errno
 import importlib
+import os
 import random
 import time
 import traceback
@@ -103,6 +105,7 @@ class Store:
         self.disk: Disk | None = None
         self.tidies = False
         """Is there something to do when it is idle?"""
+        self._broken: tuple[str, int] | None = None
 
     async def load(self, loop: asyncio.AbstractEventLoop) -> dict[str, bytes]:
         """Open if need be, and read all."""
@@ -114,6 +117,25 @@ class Store:
             return self.disk.load()
 
         return load() if self.writer is None else await loop.run_in_executor(self.writer, load)
+
+    def break_next(self, how: str, commits: int) -> None:
+        """Let that many commits fail: ``full`` or ``fsync``, as ``BreakDisk`` says. ``ValueError`` for another word."""
+        if how not in ("full", "fsync") or commits < 1:
+            raise ValueError(f"a disk is full or fails to fsync, at least once; not {how!r}, {commits} times")
+        self._broken = (how, commits)
+
+    def commit(self, writes: Sequence[Persist], step: Callable[[str], None]) -> None:
+        """The disk's ``commit``, unless chaos has broken the disk. On the writer's thread, if there is one."""
+        assert self.disk is not None, "the disk was loaded before the machine started"
+        if self._broken is None:
+            self.disk.commit(writes, step)
+            return
+        how, left = self._broken
+        self._broken = (how, left - 1) if left > 1 else None
+        if how == "full":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.disk.commit(writes, step)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     async def reopen(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close what a process of its own would have lost: a write may have been broken off half-way. Memory stays."""
@@ -419,9 +441,9 @@ class Incarnation:
         if self._history.waiting:
             self._history.flush()  # nothing may be on the disk that was not announced
         if writer is None:
-            disk.commit(group, self._at_step_on_writer)
+            self._store.commit(group, self._at_step_on_writer)
         else:
-            self._wait(self._loop.run_in_executor(writer, disk.commit, group, self._at_step_on_writer))
+            self._wait(self._loop.run_in_executor(writer, self._store.commit, group, self._at_step_on_writer))
             if self._store.tidies:
                 if self._idle is not None:
                     self._idle.cancel()

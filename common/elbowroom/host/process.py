@@ -214,6 +214,17 @@ class Host:
                 if name in self._running and self._running[name].paused:
                     self._running[name].resume()
                     self._running[name].note("fault.end", {"name": "pause", "args": {"machine": name}})
+            case control.BreakDisk(name, how, commits):
+                if name in self._stores:
+                    self._stores[name].break_next(how, commits)
+                    self._begin_fault(name, f"disk {how}")
+            case control.StepClock(span):
+                self.clock.step(seconds(span))
+                self.timers.clock_stepped()
+                for incarnation in self._running.values():
+                    args = {"machine": incarnation.spec.name, "seconds": span}
+                    incarnation.note("fault.begin", {"name": "clock step", "args": args})
+                    incarnation.note("fault.end", {"name": "clock step", "args": args})
             case control.Shutdown():
                 self.shut_down()
 

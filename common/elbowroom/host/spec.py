@@ -152,11 +152,26 @@ class ResumeMachine(msgspec.Struct, frozen=True, tag="resume"):
     name: str
 
 
+class BreakDisk(msgspec.Struct, frozen=True, tag="break-disk"):
+    """The next ``commits`` commits of a machine fail. ``how``: ``full`` (ENOSPC, nothing is written) or ``fsync`` (EIO when the
+    write was handed over already: nobody knows whether it is durable)."""
+
+    name: str
+    how: str
+    commits: int = 1
+
+
+class StepClock(msgspec.Struct, frozen=True, tag="step-clock"):
+    """The process's clock jumps by so many emulated seconds, also back."""
+
+    seconds: float
+
+
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
     """End the process in order."""
 
 
-Order = Arm | AddMachine | RemoveMachine | RestartMachine | PauseMachine | ResumeMachine | Shutdown
+Order = Arm | AddMachine | RemoveMachine | RestartMachine | PauseMachine | ResumeMachine | BreakDisk | StepClock | Shutdown
 
 _encoder = msgspec.msgpack.Encoder()
 _spec_decoder: msgspec.msgpack.Decoder[HostSpec] = msgspec.msgpack.Decoder(HostSpec)

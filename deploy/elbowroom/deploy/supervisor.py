@@ -37,7 +37,20 @@ from elbowroom.deploy.launch import Plan, is_free
 from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, hardware_of, is_node_name, metrics_url
 from elbowroom.host.clock import Clock
 from elbowroom.host.sockets import Listener, Sent
-from elbowroom.host.spec import Arm, Armed, Ended, Fired, HostSpec, Ready, Started, decode_report, encode
+from elbowroom.host.spec import (
+    Arm,
+    Armed,
+    BreakDisk,
+    Ended,
+    Fired,
+    HostSpec,
+    Order,
+    Ready,
+    Started,
+    StepClock,
+    decode_report,
+    encode,
+)
 from elbowroom.host.zygote import Zygote, ZygoteError
 from elbowroom.machine import parse_time
 from elbowroom.machine.steps import STEPS, is_step
@@ -364,6 +377,12 @@ class Supervisor:
             case {"do": "kill", "component": str(name), "signal": str(word), "at": at, "hits": int(hits), "stayDead": bool(stay)}:
                 await self._kill(name, signal.Signals[f"SIG{word}"], at, hits, stay_dead=stay)
                 return True
+            case {"do": "break disk", "component": str(name), "how": "full" | "fsync" as how, "commits": int(commits)}:
+                self._order(name, BreakDisk(name, how, commits))
+                return True
+            case {"do": "step clock", "component": str(name), "seconds": float(seconds)}:
+                self._order(name, StepClock(seconds))
+                return True
             case _:
                 raise UserError("the supervisor does not know that request; is it of another version?")
 
@@ -415,6 +434,13 @@ class Supervisor:
             await self._until(is_over, SIGNAL_SECONDS, f"{name} did not end")
         elif not shared and pid:
             await self._until_stopped(pid, number == signal.SIGSTOP)
+
+    def _order(self, name: str, order: Order) -> None:
+        """Tell a component's process."""
+        if name not in self._fleet.components or not self._fleet.pid(name):
+            raise UserError(f"{name} has no process now")
+        if self._processes.send(self._fleet.components[name].process, encode(order)) is not Sent.PASSED:
+            raise UserError(f"{name} cannot be reached")
 
     async def _arm(self, name: str, number: signal.Signals, label: str, hits: int, *, stay_dead: bool) -> None:
         action = {signal.SIGKILL: "kill", signal.SIGSTOP: "stop"}.get(number)
