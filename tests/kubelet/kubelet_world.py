@@ -15,6 +15,7 @@ from elbowroom.api.resources import qos_class
 from elbowroom.kubelet.machine import build as build_kubelet
 from elbowroom.machine import (
     Effect,
+    FolderRead,
     Input,
     Instant,
     Machine,
@@ -26,6 +27,8 @@ from elbowroom.machine import (
     SetTimer,
     Step,
     TimerFired,
+    WatchFolder,
+    Work,
     as_time,
     seconds,
 )
@@ -198,6 +201,9 @@ class Api:
                 key = f"{request.namespace}/{body['metadata']['name']}"
                 if key in store:
                     return ApiResponse(409)
+                if request.resource == "pods":
+                    assert "uid" not in body["metadata"], "the API server gives the uid"
+                    return self._ok(self.create("pods", body), 201)
                 return self._ok(self._put(request.resource, body, "ADDED"), 201)
             case "patch":
                 if key not in store:
@@ -304,6 +310,9 @@ class World:
         self.effects = 0
         """Effects of the kubelet carried out so far."""
         self.die_at: int | None = None
+        self.files: dict[str, bytes | None] = {}
+        """What is in the manifest folder."""
+        self._watched = ""
         self.refuse: dict[str, tuple[Code, str]] = {}
         """Methods that the runtime refuses."""
         self._disks: dict[str, dict[str, bytes]] = {KUBELET: {}, RUNTIME: {}}
@@ -358,9 +367,27 @@ class World:
     def kill_kubelet(self) -> None:
         """Its sockets go with it: nothing on the way to it arrives, what it has sent does."""
         self._machines.pop(KUBELET, None)
+        self._watched = ""
         self._lives[KUBELET] += 1
         self._timers = {k: v for k, v in self._timers.items() if k[0] != KUBELET}
         self.api.forget_watches()
+
+    def put_files(self, **files: Any) -> None:
+        """Let the manifest folder hold these files, and no others: documents, or texts."""
+        self.files = {
+            name: text.encode() if isinstance(text, str) else None if text is None else msgspec.json.encode(text)
+            for name, text in sorted(files.items())
+        }
+        self._tell_files()
+
+    def _tell_files(self) -> None:
+        life = self._lives[KUBELET]
+
+        def tell() -> None:
+            if self._watched and self._lives[KUBELET] == life:
+                self._feed(KUBELET, FolderRead(self._watched, dict(self.files)))
+
+        self._at(Instant(self.now + HOP), tell)
 
     def restart_kubelet(self) -> None:
         self.kill_kubelet()
@@ -450,6 +477,11 @@ class World:
                 self.notes.append((kind, fields))
             case Step(label):
                 self.notes.append(("step", {"label": label}))
+            case Work(_, WatchFolder(path)):
+                self._watched = path
+                self._tell_files()
+            case Work():
+                raise AssertionError("a kubelet has no other work")
 
     def run(self, duration: float) -> "World":
         """Let so many seconds pass."""

@@ -34,7 +34,7 @@ class IdleDisk(Disk, Protocol):
 
 
 class Driver(Protocol):
-    """What must touch the world on behalf of a machine: an HTTP facade, real cgroups. Loaded by the host.
+    """What must touch the world on behalf of a machine: an HTTP facade, a watched folder. Loaded by the host.
 
     ``Send`` effects to a target that begins with ``prefix`` go to ``deliver`` instead of the bus, ``Work`` effects to ``work``;
     ``post`` feeds an input to the machine, on the loop's thread.

@@ -9,6 +9,7 @@ constructor was given; so the same code runs as a process, as an actor and in th
 from elbowroom.api.clock import as_micro_time, as_time, parse_time
 from elbowroom.machine.contract import (
     Effect,
+    FolderRead,
     Input,
     Instant,
     Machine,
@@ -20,6 +21,7 @@ from elbowroom.machine.contract import (
     SetTimer,
     Step,
     TimerFired,
+    WatchFolder,
     Work,
     WorkDone,
     seconds,
@@ -27,6 +29,7 @@ from elbowroom.machine.contract import (
 
 __all__ = [
     "Effect",
+    "FolderRead",
     "Input",
     "Instant",
     "Machine",
@@ -38,6 +41,7 @@ __all__ = [
     "SetTimer",
     "Step",
     "TimerFired",
+    "WatchFolder",
     "Work",
     "WorkDone",
     "as_micro_time",

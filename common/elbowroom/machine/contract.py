@@ -54,7 +54,19 @@ class PeerConnected:
     peer: str
 
 
-Input = Received | TimerFired | WorkDone | PeerConnected
+@dataclass(frozen=True, slots=True)
+class FolderRead:
+    """What is in a folder that the machine watches: told once at first, and again whenever it has changed.
+
+    ``files`` are the regular files by name, in the order of their names, without those whose name begins with a dot; None stands
+    for one that could not be read or is too large. No folder is an empty one. If ``path`` is a file, that is the only one.
+    """
+
+    path: str
+    files: Mapping[str, bytes | None]
+
+
+Input = Received | TimerFired | WorkDone | PeerConnected | FolderRead
 
 
 # ---------------------------------------------------------------- what to do
@@ -95,6 +107,16 @@ class Work:
 
     token: str
     task: Any
+
+
+@dataclass(frozen=True, slots=True)
+class WatchFolder:
+    """A task for ``Work``: tell of the folder at ``path`` by ``FolderRead``, for as long as this life lasts.
+
+    There is no ``WorkDone``. A relative path is taken from where the host was told that the machine's files are.
+    """
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import msgspec
 
 from elbowroom.machine import (
     Effect,
+    FolderRead,
     Input,
     Instant,
     Machine,
@@ -29,6 +30,7 @@ from elbowroom.machine import (
     SetTimer,
     Step,
     TimerFired,
+    WatchFolder,
     Work,
     WorkDone,
     seconds,
@@ -71,6 +73,8 @@ class _Process:
     inbox: deque[Input] = field(default_factory=deque)
     pending: deque[Effect] = field(default_factory=deque)
     timers: dict[str, Instant] = field(default_factory=dict)
+    watched: set[str] = field(default_factory=set)
+    """Folders that this life asked to hear of."""
     late: list[str] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     """Peers that dial this one, were found gone and not heard of since."""
@@ -103,6 +107,7 @@ class World:
         self._processes: dict[str, _Process] = {}
         self._failpoints: list[_Failpoint] = []
         self._deaths: dict[int, float | None] = {}
+        self._folders: dict[tuple[str, str], dict[str, bytes | None]] = {}
         self._checks: list[Callable[[], None]] = []
         self._nemesis_seq = 0
         self._client: Client | None = None
@@ -159,6 +164,11 @@ class World:
     def alive(self, name: str) -> bool:
         process = self._processes.get(name)
         return process is not None and process.machine is not None
+
+    def put_files(self, name: str, path: str, files: Mapping[str, bytes | None]) -> None:
+        """Let the folder ``path`` of a machine hold these files from now on; who watches it hears of it a moment later."""
+        self._folders[name, path] = dict(sorted(files.items()))
+        self._tell_folder(self._processes[name], path)
 
     @property
     def client(self) -> Client:
@@ -401,6 +411,7 @@ class World:
         process.inbox.clear()
         process.pending.clear()
         process.timers.clear()
+        process.watched.clear()
         process.late.clear()
         process.lost.clear()
         process.disk.crash()
@@ -472,6 +483,9 @@ class World:
                 self._pass(process, label)
             case Persist():
                 self._write(process, effect)
+            case Work(_, WatchFolder(path)):
+                process.watched.add(path)
+                self._tell_folder(process, path)
             case Work(token, task):
                 outcome = self._work(process, task)
                 life = process.life
@@ -479,6 +493,17 @@ class World:
                 self.after(span, lambda: self._feed(process, WorkDone(token, outcome)) if process.life == life else None)
             case _:
                 raise AssertionError(f"{effect!r} is no effect that is carried out here")
+
+    def _tell_folder(self, process: _Process, path: str) -> None:
+        if path not in process.watched:
+            return
+        life = process.life
+
+        def tell() -> None:
+            if process.life == life:
+                self._feed(process, FolderRead(path, dict(self._folders.get((process.name, path), {}))))
+
+        self.after(self._sync.uniform(*process.sync_seconds), tell)
 
     def _work(self, process: _Process, task: Any) -> Any:
         work = process.work

@@ -98,6 +98,7 @@ class Topology:
             {"profile": self.profile, "node": node},
             dial={"apiserver": self._address("apiserver"), f"runtime/{node}": self._runtime_address(node)},
             disk=DiskSpec("files", str(self._node_data(node) / "kubelet")),
+            drivers=[DriverSpec("elbowroom.host.folders:build", {"base": str(self._node_data(node))})],
         )
 
     @property

@@ -62,6 +62,8 @@ class KubeletConfig:
     retry_first_ns: int = seconds(RETRY_FIRST_SECONDS)
     retry_ns: int = seconds(RETRY_SECONDS)
     hardware: Hardware = Hardware()
+    static_pod_path: str = ""
+    """Where the manifests of static pods are; empty: there are none."""
 
     def on(self, gate: str) -> bool:
         """Is the gate on for this kubelet?"""
@@ -92,7 +94,7 @@ mergeDefaultEvictionSettings nodeStatusMaxImages nodeStatusReportFrequency nodeS
 podPidsLimit podsPerCore port protectKernelDefaults providerID qosReserved readOnlyPort registerNode registerWithTaints
 registryBurst registryPullQPS resolvConf rotateCertificates runOnce runtimeRequestTimeout seccompDefault
 serializeImagePulls serverTLSBootstrap shutdownGracePeriod shutdownGracePeriodByPodPriority
-shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath staticPodURL staticPodURLHeader
+shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodURL staticPodURLHeader
 streamingConnectionIdleTimeout syncFrequency systemCgroups systemReservedCgroup tlsCertFile tlsCipherSuites tlsMinVersion
 tlsPrivateKeyFile topologyManagerPolicyOptions volumePluginDir volumeStatsAggPeriod
 """
@@ -121,6 +123,7 @@ def parse(annotations: Mapping[str, str], profile: Profile) -> KubeletConfig:
     eviction = _eviction(take.mapping("evictionHard"))
     reserved_cpus = cpu_set(take.text("reservedSystemCPUs"))
     max_pods = take.number("maxPods", 110)
+    static_pod_path = take.text("staticPodPath")
     static_cpu = cpu_policy == "static"
     preview = own.get("preview") or ("6122A" if static_cpu and gates["InPlacePodVerticalScalingExclusiveCPUs"] else "none")
     _check_cpu_options(take.mapping("cpuManagerPolicyOptions"), gates, preview, static_cpu)
@@ -149,6 +152,7 @@ def parse(annotations: Mapping[str, str], profile: Profile) -> KubeletConfig:
         retry_first_ns=seconds(RETRY_FIRST_SECONDS) if retry is None else min(seconds(RETRY_FIRST_SECONDS), duration(retry)),
         retry_ns=seconds(RETRY_SECONDS) if retry is None else min(seconds(RETRY_SECONDS), duration(retry)),
         hardware=hardware,
+        static_pod_path=static_pod_path,
     )
 
 

@@ -16,7 +16,7 @@ from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Container, Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
 from elbowroom.api.resources import spec_requests
 from elbowroom.cache import Change, Reflector, WorkQueue
-from elbowroom.kubelet import admission, keeper, proxy, status
+from elbowroom.kubelet import admission, keeper, proxy, staticpods, status
 from elbowroom.kubelet import node as node_documents
 from elbowroom.kubelet.allocation import desired, same
 from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
@@ -26,10 +26,12 @@ from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics
 from elbowroom.kubelet.publisher import FINAL, Publisher
 from elbowroom.kubelet.recorder import Recorder
 from elbowroom.kubelet.resizes import PERIODIC, POD_RESIZED, POD_TERMINATED, PODS_ADDED, PODS_REMOVED, Resizes, shrinks
+from elbowroom.kubelet.staticpods import StaticPods
 from elbowroom.kubelet.status import Eviction, ResizeCondition
 from elbowroom.kubelet.worker import PodWorker
 from elbowroom.machine import (
     Effect,
+    FolderRead,
     Input,
     Instant,
     Machine,
@@ -97,6 +99,7 @@ class Kubelet:
         self._keeper = keeper.NodeKeeper(self, self._calls, rng)
         self._resizes = Resizes(self)
         self._publisher = Publisher(self._calls, self._retry_status)
+        self._static = StaticPods(self, self._calls)
         self._out: list[Effect] = []
         self._node: Node | None = None
         self._configured = False
@@ -105,6 +108,8 @@ class Kubelet:
         self._strays: list[str] = []
         self._runtime_heard = Instant(0)
         self._booted = False
+        self._booting = False
+        """Pods are taken, and admitted later, all in their order."""
         self.workers: dict[str, PodWorker] = {}
         self._by_key: dict[str, PodWorker] = {}
         self._leaving: dict[str, PodWorker] = {}
@@ -157,6 +162,10 @@ class Kubelet:
                 self._on_timer(now, name)
             case PeerConnected(peer):
                 self._on_connected(now, peer)
+            case FolderRead():
+                self._static.read(now, happened)
+                if self._booted:
+                    self._static.apply(now)
         if not self._booted:
             self._boot(now)
         return self._taken(now)
@@ -182,6 +191,8 @@ class Kubelet:
                     kind, _, uid = key.partition("/")
                     if kind == "status":
                         self.emit(*self._publisher.retry(now, uid))
+                    elif kind == "mirror":
+                        self._static.look_again(now, uid)
                     elif kind == "deadline":
                         self._check_deadline(now, uid)
                     elif (worker := self.workers.get(uid) or self._leaving.get(uid)) is not None:
@@ -232,6 +243,8 @@ class Kubelet:
                 self._on_list(now, end)
             case ("cgroups", source, number):
                 self._answer_cgroups(str(source), int(number), end)
+            case ("mirror", key, what):
+                self._static.finished(now, str(key), str(what), end)
             case ("node", what):
                 self._keeper.finished(now, str(what), end)
 
@@ -293,9 +306,10 @@ class Kubelet:
         if worker.gone:
             self._leaving.pop(worker.uid, None)
             self._by_sandbox = {sandbox: w for sandbox, w in self._by_sandbox.items() if w is not worker}
-            namesake = self._by_key.get(worker.key)
-            if namesake is not None:
-                namesake.sync(now)
+            for namesake in (self._by_key.get(worker.key), self._static.workers.get(worker.key)):
+                if namesake is not None:
+                    namesake.sync(now)
+            self._static.apply(now)
             return
         self._resizes.drop(worker)
         for waiting in list(self._waiting_room.values()):
@@ -313,7 +327,7 @@ class Kubelet:
         remove = worker.pod.is_terminating and worker.over
         if worker.refused is not None:
             wanted: dict[str, Any] | None = status.rejected(worker.pod, now, *worker.refused)
-        elif publication.seen.get("phase") in FINAL or not worker.admitted:
+        elif (publication.seen.get("phase") in FINAL and not self._runs_again(worker)) or not worker.admitted:
             wanted = None  # the last word was spoken
         else:
             wanted = self._document(self._shown(now, worker, publication.seen), worker)
@@ -373,18 +387,13 @@ class Kubelet:
     # ------------------------------------------------------------ boot
 
     def _boot(self, now: Instant) -> None:
-        if self._node is None or not self._configured or not self._pods.synced or self._listed is None:
+        known = self._node is not None and self._configured and self._pods.synced and self._static.ready
+        if not known or self._listed is None:
             return
         self.emit(Step("R2 list done"))
         self._booted = True
         self._resizes.retry_at = Instant(now + self.config.retry_first_ns)
-        # By creation; but what ran here before is not pushed out by a pod that came while the kubelet was away.
-        documents = sorted(
-            self._pods.store.values(),
-            key=lambda d: (d.metadata.uid not in self.allocated.entries, d.metadata.creation_timestamp or "", d.metadata.name),
-        )
-        for document in documents:
-            self._take(now, document)
+        self._take_all(now)
         self._forget_the_gone()
         listed, self._listed = self._listed, {}
         self._adopt(now, listed)
@@ -404,6 +413,23 @@ class Kubelet:
             self._resizes.attempt_all(now, PODS_ADDED)
         for worker in list(self.workers.values()):
             self._go_on(now, worker)
+
+    def _take_all(self, now: Instant) -> None:
+        documents = list(self._pods.store.values())
+        for document in documents:
+            if not staticpods.is_mirror(document.metadata):
+                self._take(now, document)
+        self._static.known(self._parts(document) for document in documents if staticpods.is_mirror(document.metadata))
+        self._booting = True
+        self._static.apply(now)
+        self._booting = False
+
+        def rank(worker: PodWorker) -> tuple[bool, str, str]:
+            # By creation, the node's own first; but what ran here before is not pushed out by what came in the meantime.
+            meta = worker.pod.metadata
+            return meta.uid not in self.allocated.entries, meta.creation_timestamp or "", meta.name
+
+        self.workers = {worker.uid: worker for worker in sorted(self.workers.values(), key=rank)}
 
     def _forget_the_gone(self) -> None:
         """Pods of an earlier life that the API server has no more hold nothing (RC-90)."""
@@ -472,6 +498,11 @@ class Kubelet:
     # ------------------------------------------------------------ pods
 
     def _on_pod(self, now: Instant, change: Change[PodDocument]) -> None:
+        if change.new is not None and staticpods.is_mirror(change.new.metadata):
+            self._static.seen(now, *self._parts(change.new))
+            return
+        if change.old is not None and staticpods.is_mirror(change.old.metadata):
+            self._static.gone(now, change.key)
         known = self._by_key.get(change.key)
         if known is not None and (change.new is None or change.new.metadata.uid != known.uid):
             self._remove(now, known)
@@ -487,14 +518,22 @@ class Kubelet:
     def _pod_of(self, document: PodDocument, old: Pod | None = None) -> tuple[Pod, dict[str, Any]]:
         raw = bytes(document.status)
         spec = old.spec if old is not None and old.spec == document.spec else document.spec
-        pod = Pod(metadata=document.metadata, spec=spec, status=msgspec.json.decode(raw, type=PodStatus))
+        metadata = staticpods.from_api(document.metadata)
+        pod = Pod(metadata=metadata, spec=spec, status=msgspec.json.decode(raw, type=PodStatus))
         return pod, msgspec.json.decode(raw)
+
+    def _parts(self, document: PodDocument) -> tuple[ObjectMeta, PodStatus, dict[str, Any]]:
+        pod, seen = self._pod_of(document)
+        return pod.metadata, pod.status, seen
 
     def _take(self, now: Instant, document: PodDocument) -> PodWorker:
         pod, seen = self._pod_of(document)
-        worker = PodWorker(self, pod, now)
-        self.workers[worker.uid] = self._by_key[worker.key] = worker
-        self._publisher.add(pod.metadata.namespace, pod.metadata.name, worker.uid)
+        worker = self._by_key[pod.key] = self._work_on(now, pod, seen, pod.uid)
+        return worker
+
+    def _work_on(self, now: Instant, pod: Pod, seen: dict[str, Any], target: str) -> PodWorker:
+        worker = self.workers[pod.uid] = PodWorker(self, pod, now)
+        self._publisher.add(pod.metadata.namespace, pod.metadata.name, worker.uid, target)
         self._publisher.observe(worker.uid, seen, _revision(pod))
         return worker
 
@@ -550,11 +589,14 @@ class Kubelet:
         self.publish(now, worker)
 
     def _update(self, now: Instant, worker: PodWorker, document: PodDocument) -> None:
+        self._change(now, worker, *self._pod_of(document, worker.pod))
+
+    def _change(self, now: Instant, worker: PodWorker, new: Pod, seen: dict[str, Any] | None) -> None:
+        """The pod is ``new``; ``seen`` is its status in the API as it came, if that is what is news."""
         old = worker.pod
-        new, seen = self._pod_of(document, old)
         counted = worker.counts if worker.active else None
         worker.update(now, new)
-        told_soon = self._publisher.observe(worker.uid, seen, _revision(new))
+        told_soon = seen is not None and self._publisher.observe(worker.uid, seen, _revision(new))
         if worker.uid in self._waiting_room:
             self._admit(now, worker)
         if worker.active and not same(desired(old, self.config), desired(new, self.config)):
@@ -594,6 +636,37 @@ class Kubelet:
             self._admit(now, waiting)
         if len(self._resizes):
             self._resizes.attempt_all(now, PODS_REMOVED)
+
+    # ------------------------------------------------------------ static pods
+
+    def run_static(self, now: Instant, pod: Pod, target: str, seen: dict[str, Any]) -> PodWorker:
+        """Run a pod of the node's own; ``target`` is the uid of its mirror, if there is one."""
+        worker = self._work_on(now, pod, seen, target)
+        if not self._booting:
+            self._admit(now, worker)
+            self._go_on(now, worker)
+        return worker
+
+    def change_static(self, now: Instant, worker: PodWorker, pod: Pod, seen: dict[str, Any] | None) -> None:
+        self._change(now, worker, pod, seen)
+
+    def end_static(self, now: Instant, worker: PodWorker) -> None:
+        self._remove(now, worker)
+
+    def leaves(self, key_or_uid: str) -> bool:
+        """Does something of such a pod still run, though it is to be no more?"""
+        return any(key_or_uid in (worker.uid, worker.key) for worker in self._leaving.values())
+
+    def wake_mirror(self, key: str, at: Instant) -> None:
+        self._work.add_at(f"mirror/{key}", at)
+
+    def retarget(self, worker: PodWorker, target: str) -> None:
+        """Its mirror is another one now, or there is none."""
+        self._publisher.retarget(worker.uid, target)
+
+    def _runs_again(self, worker: PodWorker) -> bool:
+        """A static pod runs once more though its mirror shows the end of an earlier life."""
+        return admission.is_static(worker.pod) and not worker.over
 
     def evict(self, now: Instant, chosen: Sequence[Pod], lacks: Sequence[admission.Lack]) -> None:
         for pod in chosen:
@@ -698,6 +771,7 @@ class Kubelet:
             try:
                 self.config = parse(found.metadata.annotations, self.profile)
                 self._configured = True
+                self._static.watch(self.config.static_pod_path)
             except ConfigError as why:
                 self._refused_config = str(why)
                 self.emit(Note("kl.config.refused", {"node": self.node_name, "why": str(why)}))

@@ -36,6 +36,8 @@ class Publication:
     namespace: str
     name: str
     uid: str
+    target: str
+    """The uid that the pod has in the API, where a static pod's mirror has another; empty: it is not there."""
     seen: dict[str, Any] = field(default_factory=dict)
     seen_revision: int = 0
     wanted: dict[str, Any] | None = None
@@ -66,7 +68,7 @@ class Publication:
 
     def patch(self) -> dict[str, Any]:
         assert self.wanted is not None, "there is something to say"
-        return status.patch(self.uid, self.wanted, self._known(), self.owned)
+        return status.patch(self.target, self.wanted, self._known(), self.owned)
 
 
 def _overlaid(seen: Mapping[str, Any], sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -83,8 +85,13 @@ class Publisher:
         self._known: dict[str, Publication] = {}
         self._backoff = Backoff(0.2, 30.0)
 
-    def add(self, namespace: str, name: str, uid: str) -> Publication:
-        return self._known.setdefault(uid, Publication(namespace, name, uid))
+    def add(self, namespace: str, name: str, uid: str, target: str | None = None) -> Publication:
+        return self._known.setdefault(uid, Publication(namespace, name, uid, uid if target is None else target))
+
+    def retarget(self, uid: str, target: str) -> None:
+        """Another pod stands for it in the API now, or none (empty): nothing was said to that one yet."""
+        old = self._known[uid]
+        self._known[uid] = Publication(old.namespace, old.name, uid, target, wanted=old.wanted, owned=old.owned)
 
     def get(self, uid: str) -> Publication | None:
         return self._known.get(uid)
@@ -128,7 +135,7 @@ class Publisher:
         return [] if publication is None else self._send(now, publication)
 
     def _send(self, now: Instant, publication: Publication) -> list[Effect]:
-        if publication.in_flight is not None or publication.removing:
+        if publication.in_flight is not None or publication.removing or not publication.target:
             return []
         p = publication
         if p.wanted is not None and status.differs(p.wanted, p._known(), p.owned):
@@ -137,7 +144,7 @@ class Publisher:
             return [Step("K16 status patch sent"), *self._calls.api(now, request, context=("status", p.uid))]
         if p.remove:
             p.removing = True
-            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": p.uid}}
+            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": p.target}}
             request = delete("pods", p.name, namespace=p.namespace, options=options)
             return self._calls.api(now, request, context=("remove", p.uid))
         return []
@@ -155,8 +162,10 @@ class Publisher:
             publication.removing = False
             return self._failed(now, uid, kind, answer.status, answer.body)
         sent, publication.in_flight = publication.in_flight, None
+        if sent is None:
+            return []  # it was said to another mirror
         publication.owed = publication.news > 0
-        if 200 <= answer.status < 300 and sent is not None:
+        if 200 <= answer.status < 300:
             self._backoff.reset(uid)
             self._acknowledge(publication, sent, answer)
             return [Step("K17 status acknowledged"), *self._send(now, publication)]

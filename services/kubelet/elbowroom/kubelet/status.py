@@ -48,7 +48,7 @@ class ResizeCondition:
     def document(self, kind: str) -> dict[str, Any]:
         found: dict[str, Any] = {
             "type": kind,
-            "observedGeneration": self.generation,
+            "observedGeneration": self.generation or None,
             "status": "True",
             "lastProbeTime": as_time(self.probed),
             "lastTransitionTime": as_time(self.since),
@@ -452,7 +452,7 @@ def _condition(s: Shown, kind: str, holds: bool, reason: str = "", message: str 
     since = before.get("lastTransitionTime") if before is not None and before.get("status") == status else None
     found: dict[str, Any] = {
         "type": kind,
-        "observedGeneration": s.pod.metadata.generation,
+        "observedGeneration": s.pod.metadata.generation or None,
         "status": status,
         "lastProbeTime": None,
         "lastTransitionTime": since or as_time(s.now),
