@@ -8,6 +8,7 @@ from scheduler_cluster import START, Document
 
 from elbowroom.api.gates import Profile, profile_of
 from elbowroom.api.objects import Node, Pod, PodDisruptionBudget
+from elbowroom.api.selectors import Requirement, Selector
 from elbowroom.scheduler.cache import Cache, NodeInfo, Snapshot
 from elbowroom.scheduler.framework import Filters, Plugin, Status, prepare_filters
 from elbowroom.scheduler.nominator import Nominator
@@ -17,16 +18,20 @@ from elbowroom.scheduler.preemption import World, budget_of
 
 
 class Nobody:
-    """A lookup that knows nothing but some namespaces' labels."""
+    """A lookup that knows nothing but some namespaces' labels, and which labels make pods belong together."""
 
-    def __init__(self, namespaces: Mapping[str, dict[str, str]] | None = None) -> None:
+    def __init__(self, namespaces: Mapping[str, dict[str, str]] | None = None, together: Mapping[str, str] | None = None) -> None:
         self.namespaces = namespaces or {}
+        self.together = together or {}
 
     def node(self, name: str) -> Node | None:
         return None
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         return self.namespaces.get(name, {})
+
+    def belonging(self, pod: Pod) -> Selector:
+        return Selector(tuple(Requirement(key, "=", (value,)) for key, value in self.together.items()))
 
     def is_preempting(self, uid: str) -> bool:
         return False
@@ -56,8 +61,12 @@ def world_of(nodes: Sequence[Document], pods: Sequence[Document] = (), budgets: 
     return World(snapshot_of(nodes, pods), Nominator(), parsed, START, **more)
 
 
-def plugins_of(profile: Profile | None = None, namespaces: Mapping[str, dict[str, str]] | None = None) -> list[Plugin]:
-    return default_plugins(profile or profile_of("lab"), Nobody(namespaces))
+def plugins_of(
+    profile: Profile | None = None,
+    namespaces: Mapping[str, dict[str, str]] | None = None,
+    together: Mapping[str, str] | None = None,
+) -> list[Plugin]:
+    return default_plugins(profile or profile_of("lab"), Nobody(namespaces, together))
 
 
 def filters_for(document: Document, snapshot: Snapshot, plugins: Sequence[Plugin] | None = None) -> Filters:

@@ -9,7 +9,8 @@ from scheduler_worlds import Nobody, info_of, node_of
 from elbowroom.machine import Instant, seconds
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, ASSIGNED_POD_DELETE, NODE, NODE_ADD, Action, event
 from elbowroom.scheduler.framework import Code, Interest, Plugin, Status
-from elbowroom.scheduler.plugins import DefaultPreemption
+from elbowroom.scheduler.plugins import DefaultPreemption, ScoringStrategy
+from elbowroom.scheduler.plugins.resources import Fit
 from elbowroom.scheduler.queue import SchedulingQueue
 
 
@@ -126,7 +127,20 @@ def test_an_event_during_the_attempt_is_not_lost() -> None:
     queue.move(START, ASSIGNED_POD_DELETE, info_of(pod("good", node="n1")), None)
     queue.park(START, second, ["Picky"])
     assert (queue.where("uid-a"), queue.where("uid-b")) == ("backoff", "backoff"), "the second event woke both"
-    assert queue.events_in_flight == 0
+    assert queue.events_in_flight() == {}
+
+
+def test_events_are_kept_only_while_somebody_needs_them() -> None:
+    queue = queue_of("a", "b")
+    first = queue.pop(START)
+    queue.move(START, NODE_ADD, None, node_of(node("n1")))
+    second = queue.pop(START)
+    queue.move(START, ASSIGNED_POD_DELETE, info_of(pod("other", node="n1")), None)
+    assert queue.events_in_flight() == {"PodPopped": 2, "NodeAdd": 1, "AssignedPodDelete": 1}
+    queue.park(START, first, ["Picky"])
+    assert queue.events_in_flight() == {"PodPopped": 1, "AssignedPodDelete": 1}
+    queue.done(second.uid)
+    assert queue.events_in_flight() == {}
 
 
 def test_who_waited_five_minutes_is_tried_anyway() -> None:
@@ -153,21 +167,43 @@ def test_a_gated_pod_is_let_in_when_an_event_finds_the_gate_open() -> None:
     assert queue.counts()["active"] == 1
 
 
+class Preempting(Nobody):
+    busy = False
+
+    def is_preempting(self, uid: str) -> bool:
+        return self.busy
+
+
 def test_a_resize_that_preempts_is_let_in_by_the_end_of_a_pod_on_its_own_node_only() -> None:
-    class Preempting(Nobody):
-        busy = True
-
-        def is_preempting(self, uid: str) -> bool:
-            return self.busy
-
     lookup = Preempting()
-    queue = SchedulingQueue([DefaultPreemption(lookup)])
-    queue.add(START, info_of(pod("web", node="n1")))
-    lookup.busy = False
-    queue.move(START, ASSIGNED_POD_DELETE, info_of(pod("far", node="n2")))
+    queue = SchedulingQueue([Fit(ScoringStrategy()), DefaultPreemption(lookup)])
+    queue.add(START, info_of(pod("web", node="n1", cpu="1")))
+    queue.park(START, queue.pop(START), ["NodeResourcesFit"])
+    lookup.busy = True
+    queue.move(at(20), ASSIGNED_POD_DELETE, info_of(pod("early", node="n1")))
     assert queue.counts()["gated"] == 1
-    queue.move(START, ASSIGNED_POD_DELETE, info_of(pod("near", node="n1")))
+    lookup.busy = False
+    grown = node_of(node("n1", cpu="8"))
+    queue.move(at(20), event(NODE, Action.UPDATE_NODE_ALLOCATABLE), node_of(node("n1")), grown)
+    assert queue.counts()["gated"] == 1, "its gate hears of deletions alone"
+    queue.move(at(20), ASSIGNED_POD_DELETE, info_of(pod("far", node="n2")))
+    assert queue.counts()["gated"] == 1
+    queue.move(at(20), ASSIGNED_POD_DELETE, info_of(pod("near", node="n1")))
     assert queue.counts()["active"] == 1
+
+
+def test_the_end_of_a_preemption_lets_the_preemptor_in_if_something_knocked_meanwhile() -> None:
+    lookup = Preempting()
+    queue = SchedulingQueue([Fit(ScoringStrategy()), DefaultPreemption(lookup)])
+    queue.add(START, info_of(pod("web", node="n1", cpu="1")))
+    queue.park(START, queue.pop(START), ["NodeResourcesFit"])
+    lookup.busy = True
+    queue.reopen(at(20), "uid-web")
+    assert queue.where("uid-web") == "unschedulable", "nothing happened that would help"
+    queue.move(at(20), ASSIGNED_POD_DELETE, info_of(pod("first-victim", node="n1")))
+    lookup.busy = False
+    queue.reopen(at(21), "uid-web")
+    assert queue.where("uid-web") == "active"
 
 
 def test_who_leaves_in_flight_does_not_come_back() -> None:

@@ -82,6 +82,7 @@ class Binder:
     ) -> list[Effect]:
         """Bind; ``facts`` go into the history, too."""
         binding = Binding(entry, info, node, now)
+        self._again.pop(info.uid, None)  # what was left of an older one, whose pod went away meanwhile
         self._open[info.uid] = binding
         noted = {"pod": info.key, "uid": info.uid, "node": node, **(facts or {})}
         return [Note("sch.bind", noted), *self._post(now, binding), Step("S11")]

@@ -4,10 +4,12 @@ A decision is a value; ``elbowroom.scheduler.machine`` carries it out.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.config import POINTS_OF
 from elbowroom.scheduler.diagnosis import NO_NODES, Diagnosis, not_satisfied
 from elbowroom.scheduler.framework import Code, Filters, Framework, Status, prepare_filters
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
@@ -21,9 +23,10 @@ NO_CLAIMS = "no new claims to deallocate"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Bind the pod to that node."""
+    """Bind the pod to that node. ``was_scored``: it was the best of several."""
 
     node: str
+    was_scored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,9 @@ class Failed:
 
 
 Decision = Placed | Parked | Unschedulable | NoNodes | Failed
+Evaluated = Callable[[str, str, str, int], None]
+"""Told which plugin was asked at which extension point, with which answer, and how often."""
+_PREPARING = frozenset(name for name, points in POINTS_OF.items() if "preFilter" in points)
 
 
 class Cycle:
@@ -72,10 +78,10 @@ class Cycle:
         self,
         framework: Framework,
         rng: random.Random,
-        evaluated: Callable[[str, str], None] | None = None,
+        evaluated: Evaluated | None = None,
     ) -> None:
         self._framework = framework
-        self._evaluated = evaluated or (lambda plugin, extension_point: None)
+        self._evaluated = evaluated or (lambda plugin, extension_point, status, count: None)
         self._rng = rng
         self._next_start = 0
 
@@ -86,25 +92,38 @@ class Cycle:
             return NoNodes()
         is_resize = bool(info.pod.spec.node_name) and is_deferred(info.pod)
         filters = prepare_filters(self._framework.filters, info, snapshot, is_resize)
-        for name in filters.plugins:
-            self._evaluated(name, "Filter")
         diagnosis = Diagnosis(len(snapshot.nodes))
         if filters.nodes is not None:
             diagnosis.absent = not_satisfied(filters.restricted_by)
         feasible = self._feasible(info, filters, world, diagnosis)
+        self._tell_filters(filters, len(feasible), diagnosis)
         failed = next((status for status in diagnosis.refusals.values() if status.code is Code.ERROR), None)
         if failed is not None:
             return Failed(f"running {failed.plugin!r} filter plugin: {failed.message}")
         if not feasible:
             if not self._framework.preempts:
-                return Unschedulable(diagnosis, NoPlan("", clears_nomination=False))
+                return Unschedulable(diagnosis, NoPlan("", clears_nomination=False, was_tried=False))
             return Unschedulable(diagnosis, preempt(info, diagnosis, filters, world, self._rng, self._framework.candidates))
         node = feasible[0] if len(feasible) == 1 else self._best(info, feasible, snapshot)
         for plugin in self._framework.permits:
             status = plugin.permit(info, node)
             if status is not None:
                 return Parked(status)
-        return Placed(node.name)
+        return Placed(node.name, len(feasible) > 1)
+
+    def _tell_filters(self, filters: Filters, feasible: int, diagnosis: Diagnosis) -> None:
+        """How often each filter was asked: on each node those up to the one that refused it."""
+        refused = Counter((status.plugin, status.code.value) for status in diagnosis.refusals.values())
+        left = feasible + len(diagnosis.refusals)
+        for name in filters.plugins:
+            if name in _PREPARING:
+                self._evaluated(name, "PreFilter", "Success", 1)
+            for (plugin, code), count in refused.items():
+                if plugin == name:
+                    self._evaluated(name, "Filter", code, count)
+                    left -= count
+            if left:
+                self._evaluated(name, "Filter", "Success", left)
 
     def _feasible(self, info: PodInfo, filters: Filters, world: World, diagnosis: Diagnosis) -> list[NodeInfo]:
         snapshot, nominator = world.snapshot, world.nominator
@@ -149,7 +168,8 @@ class Cycle:
             scorer = plugin.pre_score(info, nodes, snapshot)
             if scorer is None:
                 continue
-            self._evaluated(plugin.name, "Score")
+            self._evaluated(plugin.name, "PreScore", "Success", 1)
+            self._evaluated(plugin.name, "Score", "Success", len(nodes))
             scores = scorer.normalised(nodes, scorer.scores(nodes))
             totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
         highest = max(totals)

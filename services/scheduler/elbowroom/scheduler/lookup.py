@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from elbowroom.api.objects import Node
+from elbowroom.api.objects import Node, Pod
+from elbowroom.api.selectors import Selector
 
 
 class Lookup(Protocol):
@@ -13,6 +14,10 @@ class Lookup(Protocol):
 
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a namespace; none if it is not known."""
+        ...
+
+    def belonging(self, pod: Pod) -> Selector:
+        """What selects the pods that belong to this one; empty if it belongs to nobody."""
         ...
 
     def is_preempting(self, uid: str) -> bool:

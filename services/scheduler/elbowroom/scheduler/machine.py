@@ -15,10 +15,12 @@ import msgspec
 from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Namespace, Node, Pod, PodDisruptionBudget
 from elbowroom.api.quantity import QuantityError
+from elbowroom.api.selectors import Selector
 from elbowroom.cache import Change, Reflector
 from elbowroom.machine import Effect, Input, Instant, Machine, Note, Received, Send, SetTimer, Step, TimerFired
 from elbowroom.rpc import Calls, Finished
 from elbowroom.scheduler.actuation import Actuator, Ended, VictimCall
+from elbowroom.scheduler.belonging import Belonging, ReplicaSet, Service
 from elbowroom.scheduler.binding import CONFIRM_SECONDS, BindCall, Binder, Bound, NotBound, Outcome, Unconfirmed
 from elbowroom.scheduler.cache import Cache, Snapshot
 from elbowroom.scheduler.clusterevents import (
@@ -32,7 +34,7 @@ from elbowroom.scheduler.clusterevents import (
     pod_events,
 )
 from elbowroom.scheduler.config import parse
-from elbowroom.scheduler.cycle import Cycle, Failed, NoNodes, Parked, Placed, Unschedulable
+from elbowroom.scheduler.cycle import Cycle, Decision, Failed, NoNodes, Parked, Placed, Unschedulable
 from elbowroom.scheduler.framework import Framework, Plugin
 from elbowroom.scheduler.metrics import Metrics
 from elbowroom.scheduler.nominator import Nominator
@@ -40,12 +42,13 @@ from elbowroom.scheduler.plugins import framework_of
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred, is_preemption_disabled
 from elbowroom.scheduler.podstatus import not_scheduled, status_patch
 from elbowroom.scheduler.preemption import Budget, Plan, World, budget_of
-from elbowroom.scheduler.queue import QueuedPod, SchedulingQueue
+from elbowroom.scheduler.queue import POD_ADD, QueuedPod, SchedulingQueue
 from elbowroom.scheduler.recorder import Recorder
 from elbowroom.wire import Call, Code, MalformedError, Reply, decode_value, encode_value
 
 GO, FLUSH, LOOK = "sched/go", "sched/flush", "sched/look"
 CYCLES_PER_STEP = 32
+SUCCESS = "Success"
 NANOSECONDS = 1_000_000_000
 
 
@@ -68,7 +71,14 @@ class Scheduler:
         self._nodes = Reflector("nodes", Node, epoch=epoch, ids=ids)
         self._budgets = Reflector("poddisruptionbudgets.policy", PodDisruptionBudget, epoch=epoch, ids=ids)
         self._namespaces = Reflector("namespaces", Namespace, epoch=epoch, ids=ids)
-        self._metrics = Metrics(publishes_preemptions=self._profile.publishes_resize_status)
+        self._services = Reflector("services", Service, epoch=epoch, ids=ids)
+        self._replica_sets = Reflector("replicasets.apps", ReplicaSet, epoch=epoch, ids=ids)
+        self._belonging = Belonging(self._replica_sets.store)
+        self._metrics = Metrics(
+            publishes_preemptions=self._profile.publishes_resize_status,
+            queueing_hints=self._profile.on("SchedulerQueueingHints"),
+            async_preemption=self._profile.on("SchedulerAsyncPreemption"),
+        )
         self._cache = Cache()
         self._snapshot = Snapshot()
         self._nominator = Nominator()
@@ -84,6 +94,7 @@ class Scheduler:
             list(plugins.values()),
             pops_from_backoff=self._profile.on("SchedulerPopFromBackoffQ"),
             counted=self._metrics.incoming,
+            hinted=self._metrics.hinted,
             pre_enqueues=lambda info: frameworks[info.pod.spec.scheduler_name].pre_enqueues,
             backoff_seconds=(self._config.initial_backoff_seconds, self._config.max_backoff_seconds),
         )
@@ -97,6 +108,10 @@ class Scheduler:
         """What the handling of changes wants sent."""
         self._armed: dict[str, Instant | None] = {}
 
+    @property
+    def _reflectors(self) -> tuple[Reflector[Any], ...]:
+        return (self._namespaces, self._budgets, self._services, self._replica_sets, self._nodes, self._pods)
+
     # ---- what plugins may ask (Lookup)
 
     def node(self, name: str) -> Node | None:
@@ -105,6 +120,9 @@ class Scheduler:
     def namespace_labels(self, name: str) -> Mapping[str, str]:
         namespace = self._namespaces.store.get(name)
         return namespace.metadata.labels if namespace is not None else {}
+
+    def belonging(self, pod: Pod) -> Selector:
+        return self._belonging.selector(pod)
 
     def is_preempting(self, uid: str) -> bool:
         return self._actuator.is_preempting(uid)
@@ -124,7 +142,7 @@ class Scheduler:
                 },
             )
         ]
-        for reflector in (self._namespaces, self._budgets, self._nodes, self._pods):
+        for reflector in self._reflectors:
             effects += reflector.open(now)
         return effects
 
@@ -151,6 +169,12 @@ class Scheduler:
         """The informers: nodes before pods, so that a pod finds its node."""
         effects: list[Effect] = []
         of_stream, _ = self._namespaces.handle(now, happened)
+        effects += of_stream
+        of_stream, services = self._services.handle(now, happened)
+        effects += of_stream
+        for service_change in services:
+            self._belonging.on_service(service_change)
+        of_stream, _ = self._replica_sets.handle(now, happened)
         effects += of_stream
         of_stream, budgets = self._budgets.handle(now, happened)
         effects += of_stream
@@ -223,6 +247,7 @@ class Scheduler:
         if not was_assigned or before is None:
             self._move(now, ASSIGNED_POD_ADD, None, info)
             return
+        self._metrics.handled("AssignedPodUpdate")
         for event in pod_events(ASSIGNED_POD, before, info):
             self._move(now, event, before, info)
 
@@ -245,6 +270,7 @@ class Scheduler:
         info = PodInfo(new)
         promised = self._nominator.node_of(new.uid)
         self._nominator.seen(info, old)
+        self._metrics.handled(POD_ADD if old is None else "UnscheduledPodUpdate")
         if old is None:
             self._queue.add(now, info)
         else:
@@ -253,6 +279,8 @@ class Scheduler:
             self._move(now, ASSIGNED_POD_DELETE, info.at(promised), None)
 
     def _pod_gone(self, now: Instant, old: Pod) -> None:
+        if not old.spec.node_name:
+            self._metrics.handled("UnscheduledPodDelete")
         self._queue.remove(old.uid, "deleted")
         self._remembered.pop(old.uid, None)
         promised = self._nominator.node_of(old.uid)
@@ -271,7 +299,7 @@ class Scheduler:
     # ---- attempts
 
     def _synced(self) -> bool:
-        return all(reflector.synced for reflector in (self._namespaces, self._budgets, self._nodes, self._pods))
+        return all(reflector.synced for reflector in self._reflectors)
 
     def _run(self, now: Instant, *, retries: bool) -> list[Effect]:
         """Make attempts. Pods that are still backing off are left to a step of their own, which comes after the messages that have
@@ -313,17 +341,16 @@ class Scheduler:
             self._queue.done(info.uid)
             return []
         self._snapshot.refresh(self._cache)
-        decision = self._cycles[info.pod.spec.scheduler_name].attempt(info, self._world(now))
-        self._metrics.algorithm()
         profile = info.pod.spec.scheduler_name
-        self._metrics.extension_point("Filter", "Success" if isinstance(decision, Placed | Parked) else "Unschedulable", profile)
+        self._metrics.begin_attempt()
+        decision = self._cycles[profile].attempt(info, self._world(now))
+        self._tell_points(decision, profile)
         effects: list[Effect] = [Step("S4")]
         match decision:
-            case Placed(node):
+            case Placed(node, _):
                 return effects + self._bind(now, entry, node)
             case Parked(status):
                 self._metrics.attempt("unschedulable", profile)
-                self._metrics.permit_refused()
                 self._queue.park(now, entry, [status.plugin])
                 return effects
             case Unschedulable():
@@ -337,9 +364,29 @@ class Scheduler:
             case _:
                 assert_never(decision)
 
+    def _tell_points(self, decision: Decision, profile: str) -> None:
+        """The extension points that an attempt went through, and how they ended."""
+        self._metrics.algorithm()
+        if isinstance(decision, NoNodes):
+            return
+        points = [("PreFilter", SUCCESS), ("Filter", "Error" if isinstance(decision, Failed) else SUCCESS)]
+        match decision:
+            case Placed(_, was_scored):
+                scoring = [("PreScore", SUCCESS), ("Score", SUCCESS)] if was_scored else []
+                points += [*scoring, ("Reserve", SUCCESS), ("Permit", SUCCESS)]
+            case Parked(status):
+                points.append(("Permit", status.code.value))
+            case Unschedulable(_, preemption) if preemption.was_tried:
+                points.append(("PostFilter", SUCCESS if isinstance(preemption, Plan) else "Unschedulable"))
+            case _:
+                pass
+        for name, status_name in points:
+            self._metrics.extension_point(name, status_name, profile)
+
     def _unschedulable(self, now: Instant, entry: QueuedPod, decision: Unschedulable) -> list[Effect]:
         self._metrics.attempt("unschedulable", entry.info.pod.spec.scheduler_name)
-        self._metrics.preemption()
+        if decision.preemption.was_tried:
+            self._metrics.preemption()
         rejected_by = decision.diagnosis.rejected_by
         effects: list[Effect] = []
         nomination: str | None
@@ -432,6 +479,8 @@ class Scheduler:
             match outcome:
                 case Bound():
                     self._queue.done(info.uid)
+                    for point in ("PreBind", "Bind", "PostBind"):
+                        self._metrics.extension_point(point, SUCCESS, info.pod.spec.scheduler_name)
                     self._metrics.attempt("scheduled", info.pod.spec.scheduler_name, (now - binding.started) / NANOSECONDS)
                     waited = (now - (entry.first_tried or now)) / NANOSECONDS
                     self._metrics.scheduled(entry.attempts, waited, entry.flushed)
@@ -441,6 +490,8 @@ class Scheduler:
                     self._queue.done(info.uid)
                     self._cache.expect_by(info.uid, Instant(now + round(CONFIRM_SECONDS * NANOSECONDS)))
                 case NotBound(_, message, gone):
+                    for point, ended in (("PreBind", SUCCESS), ("Bind", "Error"), ("Unreserve", SUCCESS)):
+                        self._metrics.extension_point(point, ended, info.pod.spec.scheduler_name)
                     self._metrics.attempt("error", info.pod.spec.scheduler_name, (now - binding.started) / NANOSECONDS)
                     if self._cache.forget(info.uid):
                         self._move(now, ASSIGNED_POD_DELETE, info, None)
@@ -530,9 +581,9 @@ class Scheduler:
 
     def _exposition(self) -> bytes:
         sizes = {"nodes": len(self._cache.node_names), "pods": len(self._cache), "assumed_pods": self._cache.assumed_count}
-        running = {"binding": len(self._binder), "preemption": len(self._actuator)}
+        running = {"binding": len(self._binder), "DefaultPreemption": len(self._actuator)}
         queue = self._queue
-        return self._metrics.expose(queue.counts(), queue.rejections(), sizes, queue.events_in_flight, running)
+        return self._metrics.expose(queue.counts(), queue.rejections(), sizes, queue.events_in_flight(), running)
 
 
 def build(config: Mapping[str, Any], rng: random.Random) -> Machine:

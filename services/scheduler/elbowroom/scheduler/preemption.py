@@ -71,14 +71,19 @@ class Plan:
 
     candidate: Candidate
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    was_tried: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class NoPlan:
-    """Nobody can be preempted; ``message`` says why. ``clears_nomination``: a promise made earlier is void (SC-111)."""
+    """Nobody can be preempted; ``message`` says why. ``clears_nomination``: a promise made earlier is void (SC-111).
+
+    ``was_tried`` is false where the profile has no preemption at all.
+    """
 
     message: str
     clears_nomination: bool
+    was_tried: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,10 @@ class QueuedPod:
 
 Counted = Callable[[str, str], None]
 """Told of each pod that comes into a queue: the queue's name and the event's label."""
+Hinted = Callable[[str, str, str], None]
+"""Told of each hint that was asked for: the plugin, the event's label, and ``Queue`` or ``QueueSkip``."""
+POD_POPPED = "PodPopped"
+"""What stands for a pod in flight among the events that are kept for it."""
 
 
 class SchedulingQueue:
@@ -92,6 +96,7 @@ class SchedulingQueue:
         *,
         pops_from_backoff: bool = True,
         counted: Counted | None = None,
+        hinted: Hinted | None = None,
         pre_enqueues: Callable[[PodInfo], Sequence[Plugin]] | None = None,
         backoff_seconds: tuple[int, int] = (INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS),
     ) -> None:
@@ -107,6 +112,7 @@ class SchedulingQueue:
                 self._interests.setdefault((interest.resource, interest.action), {})[plugin.name] = interest
         self._pops_from_backoff = pops_from_backoff
         self._counted = counted or (lambda queue, label: None)
+        self._hinted = hinted or (lambda plugin, label, answer: None)
         self._active: KeyedHeap[QueuedPod] = KeyedHeap()
         self._backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self._error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
@@ -151,9 +157,12 @@ class SchedulingQueue:
                 found.update((name, self._unschedulable[uid].info.pod.spec.scheduler_name) for uid in pods)
         return found
 
-    @property
-    def events_in_flight(self) -> int:
-        return len(self._events)
+    def events_in_flight(self) -> dict[str, int]:
+        """``inflight_events`` by event: what is kept for the pods that are being tried, and these pods."""
+        found = Counter(event.label for event, _, _ in self._events)
+        if self._in_flight:
+            found[POD_POPPED] = len(self._in_flight)
+        return dict(found)
 
     def has_active(self) -> bool:
         """Is there a pod that need not wait?"""
@@ -329,12 +338,19 @@ class SchedulingQueue:
     # ---- inside
 
     def _wakes(self, entry: QueuedPod, event: ClusterEvent, old: object, new: object) -> bool:
+        """Does somebody who rejected the pod believe that this helps? A pod behind a gate hears only of what its gate waits for."""
         if event.action is Action.WILDCARD or (not entry.rejected_by and not entry.gated_by):
             return True
         interested = self._interests.get((event.resource, event.action), {})
-        for name in (entry.gated_by,) if entry.gated_by else entry.rejected_by:
+        if entry.gated_by and entry.gated_by not in interested:
+            return False
+        for name in dict.fromkeys((*entry.rejected_by, entry.gated_by)):
             interest = interested.get(name)
-            if interest is not None and (interest.hint is None or interest.hint(entry.info, old, new)):
+            if interest is None:
+                continue
+            wakes = interest.hint is None or interest.hint(entry.info, old, new)
+            self._hinted(name, event.label, "Queue" if wakes else "QueueSkip")
+            if wakes:
                 return True
         return False
 

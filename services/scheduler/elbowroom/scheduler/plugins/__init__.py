@@ -30,7 +30,7 @@ def default_plugins(profile: Profile, lookup: Lookup, strategy: ScoringStrategy 
         NodeAffinity(),
         NodePorts(),
         Fit(strategy or ScoringStrategy(), aligned_with_kubelet=profile.resize_fit == "kubeletAligned"),
-        PodTopologySpread(),
+        PodTopologySpread(lookup),
         InterPodAffinity(lookup),
         DefaultPreemption(lookup),
         BalancedAllocation(),

@@ -95,25 +95,37 @@ class InterPodAffinity(Plugin):
         )
 
     def _pod_matters(self, waiting: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-        for other in (old, new):
-            if other is None:
-                continue
-            mine = [*waiting.affinity_terms, *waiting.anti_affinity_terms]
-            if any(Term(term, waiting).matches(other, self._lookup) for term in mine):
-                return True
-            if any(Term(term, other).matches(waiting, self._lookup) for term in other.anti_affinity_terms):
-                return True
-        return False
+        """Did a friend come, or an enemy go?
+
+        Upstream takes for an enemy only who offends against all terms of anti-affinity, so that a pod may wait for the flush; one
+        term is enough here, as it is in the filter.
+        """
+        near = [Term(term, waiting) for term in waiting.affinity_terms]
+        is_friend = new is not None and bool(near) and all(term.matches(new, self._lookup) for term in near)
+        if old is None:
+            return is_friend
+        if new is not None and is_friend and not all(term.matches(old, self._lookup) for term in near):
+            return True
+        apart = [Term(term, waiting) for term in waiting.anti_affinity_terms]
+        if any(term.matches(old, self._lookup) and (new is None or not term.matches(new, self._lookup)) for term in apart):
+            return True
+        return new is None and any(Term(term, old).matches(waiting, self._lookup) for term in old.anti_affinity_terms)
 
     def _node_matters(self, waiting: PodInfo, old: Node | None, new: Node | None) -> bool:
+        """Did a domain come that friends may be in, or a node leave one that enemies are in?"""
         if new is None:
             return False
-        keys = [term.topology_key for term in [*waiting.affinity_terms, *waiting.anti_affinity_terms]]
+        near = [term.topology_key for term in waiting.affinity_terms]
+        apart = [term.topology_key for term in waiting.anti_affinity_terms]
+        labels = new.metadata.labels
+        if not near and not apart:
+            return True  # another pod's anti-affinity keeps it out: any node or label may be what it needs
         if old is None:
-            return not waiting.affinity_terms or all(key in new.metadata.labels for key in keys)
-        changed = [key for key in keys if old.metadata.labels.get(key) != new.metadata.labels.get(key)]
-        # Another pod's anti-affinity kept it out: any label may be the one that matters.
-        return bool(changed) or not keys
+            return bool(apart) or any(key in labels for key in near)
+        before = old.metadata.labels
+        return any(key in labels and before.get(key) != labels[key] for key in near) or any(
+            key in before and before[key] != labels.get(key) for key in apart
+        )
 
 
 class _Affinity(NodeFilter):

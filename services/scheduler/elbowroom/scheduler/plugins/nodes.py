@@ -73,8 +73,12 @@ class NodeUnschedulable(Plugin):
         return (
             Interest(NODE, Action.ADD, _opened),
             Interest(NODE, Action.UPDATE_NODE_TAINT, _opened),
-            Interest(TARGET_POD, Action.UPDATE_POD_TOLERATION),
+            Interest(TARGET_POD, Action.UPDATE_POD_TOLERATION, _tolerates_cordons),
         )
+
+
+def _tolerates_cordons(waiting: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+    return new is not None and is_tolerated(UNSCHEDULABLE_TAINT, new.pod.spec.tolerations)
 
 
 def _opened(waiting: PodInfo, old: Node | None, new: Node | None) -> bool:

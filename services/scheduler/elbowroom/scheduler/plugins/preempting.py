@@ -24,10 +24,5 @@ class DefaultPreemption(Plugin):
         return None
 
     def interests(self) -> Sequence[Interest]:
-        return (Interest(ASSIGNED_POD, Action.DELETE, _may_be_a_victim),)
-
-
-def _may_be_a_victim(waiting: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-    """The victims of a resize are on the pod's own node: what goes elsewhere opens no gate (I-29)."""
-    own = waiting.pod.spec.node_name
-    return not own or (old is not None and old.pod.spec.node_name == own)
+        """A pod behind this gate hears of deletions; whether one helps is for those to say who rejected the pod."""
+        return (Interest(ASSIGNED_POD, Action.DELETE, lambda waiting, old, new: False),)

@@ -1,17 +1,20 @@
 """Spreads pods over domains such as zones and hosts (SC-70, SC-78).
 
-Left out: the default constraints that upstream gives to pods of Services and ReplicaSets.
+A pod without constraints of its own has default ones, if it belongs to a Service or a ReplicaSet: upstream's (a wish, no
+condition), or a list from the configuration. Upstream's are the only ones that tolerate nodes without the label, as many clusters
+have no zones.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from math import log
+from math import floor, log
 
 from elbowroom.api.objects import Node, TopologySpreadConstraint
 from elbowroom.api.selectors import Requirement, Selector, of_view
 from elbowroom.scheduler.cache import NodeInfo, Snapshot
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, NODE, TARGET_POD, Action
 from elbowroom.scheduler.framework import SCORE_MAX, Code, Interest, NodeFilter, Plugin, Prepared, Scorer, Status
+from elbowroom.scheduler.lookup import Lookup
 from elbowroom.scheduler.plugins.affinity import node_suits
 from elbowroom.scheduler.plugins.nodes import is_tolerated
 from elbowroom.scheduler.podinfo import PodInfo
@@ -25,9 +28,10 @@ class Constraint:
 
     __slots__ = ("_checks_affinity", "_checks_taints", "_owner", "_selector", "key", "max_skew", "min_domains", "self_match")
 
-    def __init__(self, view: TopologySpreadConstraint, owner: PodInfo) -> None:
+    def __init__(self, view: TopologySpreadConstraint, owner: PodInfo, belonging: Selector | None = None) -> None:
+        """``belonging``: whom a default constraint selects."""
         labels = owner.pod.metadata.labels
-        selector = of_view(view.label_selector)
+        selector = belonging if belonging is not None else of_view(view.label_selector)
         own = tuple(Requirement(key, "=", (labels[key],)) for key in view.match_label_keys if key in labels)
         self._selector = selector if selector.nothing else Selector((*selector.requirements, *own))
         self._owner = owner
@@ -36,7 +40,11 @@ class Constraint:
         self.key = view.topology_key
         self.max_skew = view.max_skew
         self.min_domains = view.min_domains or 1
-        self.self_match = int(self.counts(owner))
+        self.self_match = int(self.selects(owner))
+
+    @property
+    def honours_taints(self) -> bool:
+        return self._checks_taints
 
     def selects(self, other: PodInfo) -> bool:
         """Is it a pod of the group?"""
@@ -44,8 +52,12 @@ class Constraint:
         return meta.namespace == self._owner.pod.metadata.namespace and self._selector.matches(meta.labels)
 
     def counts(self, other: PodInfo) -> bool:
-        """Does it count in its domain? One that is ending does no longer."""
-        return not other.pod.is_terminating and self.selects(other)
+        """Does it count in its domain? Not while it is ending, and nobody does where the selector is empty (upstream's rule)."""
+        return not self._selector.is_empty and not other.pod.is_terminating and self.selects(other)
+
+    def count_on(self, node: NodeInfo) -> int:
+        """How many pods of the group are on the node."""
+        return sum(1 for pod in node.pods.values() if self.counts(pod))
 
     def admits(self, node: Node) -> bool:
         """Does the node belong to the domains that are compared?"""
@@ -57,17 +69,35 @@ class Constraint:
         )
 
 
-def _constraints(info: PodInfo, when: str) -> list[Constraint]:
-    views = info.pod.spec.topology_spread_constraints
-    return [Constraint(view, info) for view in views if view.when_unsatisfiable == when]
+HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
+SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway"),
+    TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable="ScheduleAnyway"),
+)
 
 
 class PodTopologySpread(Plugin):
     name = "PodTopologySpread"
     weight = 2
 
+    def __init__(self, lookup: Lookup, defaults: Sequence[TopologySpreadConstraint] | None = None) -> None:
+        """``defaults``: for pods without constraints; None: upstream's."""
+        self._lookup = lookup
+        self._defaults = SYSTEM_DEFAULTS if defaults is None else defaults
+        self._is_system = defaults is None
+
+    def _constraints(self, info: PodInfo, when: str) -> list[Constraint]:
+        views = info.pod.spec.topology_spread_constraints
+        if views:
+            return [Constraint(view, info) for view in views if view.when_unsatisfiable == when]
+        wanted = [view for view in self._defaults if view.when_unsatisfiable == when]
+        belonging = self._lookup.belonging(info.pod) if wanted else None
+        if belonging is None or belonging.is_empty:
+            return []
+        return [Constraint(view, info, belonging) for view in wanted]
+
     def pre_filter(self, info: PodInfo, snapshot: Snapshot) -> Prepared | None:
-        constraints = _constraints(info, "DoNotSchedule")
+        constraints = self._constraints(info, "DoNotSchedule")
         if not constraints:
             return None
         counts: Counter[Domain] = Counter()
@@ -76,25 +106,43 @@ class PodTopologySpread(Plugin):
         return Prepared(_Spread(constraints, counts))
 
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
-        constraints = _constraints(info, "ScheduleAnyway")
+        constraints = self._constraints(info, "ScheduleAnyway")
         if not constraints:
             return None
-        counts: Counter[Domain] = Counter()
-        for node in snapshot.nodes:
-            _count(constraints, node, counts)
-        return _Evenness(constraints, counts, nodes)
+        needs_labels = bool(info.pod.spec.topology_spread_constraints) or not self._is_system
+        return _Evenness(constraints, nodes, snapshot, needs_labels)
 
     def interests(self) -> Sequence[Interest]:
         return (
-            Interest(ASSIGNED_POD, Action.ADD, _pod_matters),
-            Interest(ASSIGNED_POD, Action.DELETE, _pod_matters),
-            Interest(ASSIGNED_POD, Action.UPDATE_POD_LABEL, _pod_matters),
-            Interest(TARGET_POD, Action.UPDATE_POD_LABEL),
-            Interest(NODE, Action.ADD, _node_matters),
-            Interest(NODE, Action.DELETE, _node_matters),
-            Interest(NODE, Action.UPDATE_NODE_LABEL, _node_matters),
-            Interest(NODE, Action.UPDATE_NODE_TAINT),
+            *(Interest(ASSIGNED_POD, action, self._pod_matters) for action in (Action.ADD, Action.DELETE, Action.UPDATE_POD_LABEL)),
+            Interest(TARGET_POD, Action.UPDATE_POD_LABEL, self._pod_matters),
+            Interest(TARGET_POD, Action.UPDATE_POD_TOLERATION, self._tolerates_more),
+            *(
+                Interest(NODE, action, self._node_matters)
+                for action in (Action.ADD, Action.DELETE, Action.UPDATE_NODE_LABEL, Action.UPDATE_NODE_TAINT)
+            ),
         )
+
+    def _pod_matters(self, waiting: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+        """Did a pod come into a group, or leave it?"""
+        constraints = self._constraints(waiting, "DoNotSchedule")
+        if old is None or new is None:
+            return any(constraint.selects(pod) for constraint in constraints for pod in (old, new) if pod is not None)
+        return any(constraint.selects(old) != constraint.selects(new) for constraint in constraints)
+
+    def _tolerates_more(self, waiting: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
+        return any(constraint.honours_taints for constraint in self._constraints(waiting, "DoNotSchedule"))
+
+    def _node_matters(self, waiting: PodInfo, old: Node | None, new: Node | None) -> bool:
+        """Did a node come into a domain, or leave one, or become another one's?"""
+        constraints = self._constraints(waiting, "DoNotSchedule")
+        before, after = (node is not None and _has_keys(constraints, node) for node in (old, new))
+        if before != after:
+            return True
+        if old is None or new is None or not after:
+            return False
+        moved = any(old.metadata.labels[each.key] != new.metadata.labels[each.key] for each in constraints)
+        return moved or old.spec.taints != new.spec.taints
 
 
 def _has_keys(constraints: Sequence[Constraint], node: Node) -> bool:
@@ -107,19 +155,7 @@ def _count(constraints: Sequence[Constraint], node: NodeInfo, counts: Counter[Do
         return
     for index, constraint in enumerate(constraints):
         if constraint.admits(node.node):
-            counts[index, node.node.metadata.labels[constraint.key]] += sum(
-                1 for pod in node.pods.values() if constraint.counts(pod)
-            )
-
-
-def _pod_matters(waiting: PodInfo, old: PodInfo | None, new: PodInfo | None) -> bool:
-    constraints = _constraints(waiting, "DoNotSchedule")
-    return any(constraint.selects(pod) for constraint in constraints for pod in (old, new) if pod is not None)
-
-
-def _node_matters(waiting: PodInfo, old: Node | None, new: Node | None) -> bool:
-    constraints = _constraints(waiting, "DoNotSchedule")
-    return any(_has_keys(constraints, node) for node in (old, new) if node is not None)
+            counts[index, node.node.metadata.labels[constraint.key]] += constraint.count_on(node)
 
 
 class _Spread(NodeFilter):
@@ -170,28 +206,43 @@ class _Spread(NodeFilter):
 
 
 class _Evenness(Scorer):
-    def __init__(self, constraints: list[Constraint], counts: Counter[Domain], nodes: Sequence[NodeInfo]) -> None:
+    """The more pods of the group a node's domains have, the worse. Only nodes among which to choose make domains."""
+
+    def __init__(self, constraints: list[Constraint], nodes: Sequence[NodeInfo], snapshot: Snapshot, needs_labels: bool) -> None:
         self._constraints = constraints
-        self._counts = counts
-        sizes: dict[int, dict[str, None]] = {index: {} for index in range(len(constraints))}
-        for node in nodes:
-            if node.node is not None and _has_keys(constraints, node.node):
-                for index, constraint in enumerate(constraints):
-                    sizes[index][node.node.metadata.labels[constraint.key]] = None
-        self._weights = [log(len(sizes[index]) + 2) for index in range(len(constraints))]
+        self._needs_labels = needs_labels
+        choice = [node for node in nodes if not self._ignored(node)]
+        self._domains: list[dict[str, int]] = [
+            {} if each.key == HOSTNAME else dict.fromkeys((_value(node, each) for node in choice), 0) for each in constraints
+        ]
+        """The pods in each domain of each constraint; hosts are counted when they are asked for."""
+        self._weights = [
+            log(2 + (len(choice) if each.key == HOSTNAME else len(domains)))
+            for each, domains in zip(constraints, self._domains, strict=True)
+        ]
+        wide = [(each, domains) for each, domains in zip(constraints, self._domains, strict=True) if any(domains)]
+        for node in snapshot.nodes if wide else ():
+            if node.node is None or self._ignored(node):
+                continue
+            for each, domains in wide:
+                value = _value(node, each)
+                if value and value in domains and each.admits(node.node):
+                    domains[value] += each.count_on(node)
 
     def _ignored(self, node: NodeInfo) -> bool:
-        return node.node is None or not _has_keys(self._constraints, node.node)
+        return node.node is None or (self._needs_labels and not _has_keys(self._constraints, node.node))
 
     def score(self, node: NodeInfo) -> int:
         if self._ignored(node):
             return 0
-        assert node.node is not None
         total = 0.0
-        for index, constraint in enumerate(self._constraints):
-            count = self._counts[index, node.node.metadata.labels[constraint.key]]
-            total += count * self._weights[index] + (constraint.max_skew - 1)
-        return round(total)
+        for each, domains, weight in zip(self._constraints, self._domains, self._weights, strict=True):
+            value = _value(node, each)
+            if not value:
+                continue
+            count = each.count_on(node) if each.key == HOSTNAME else domains[value]
+            total += count * weight + (each.max_skew - 1)
+        return floor(total + 0.5)
 
     def normalised(self, nodes: Sequence[NodeInfo], scores: list[int]) -> list[int]:
         told = [score for node, score in zip(nodes, scores, strict=True) if not self._ignored(node)]
@@ -200,3 +251,8 @@ class _Evenness(Scorer):
             0 if self._ignored(node) else SCORE_MAX if highest == 0 else SCORE_MAX * (highest + lowest - score) // highest
             for node, score in zip(nodes, scores, strict=True)
         ]
+
+
+def _value(node: NodeInfo, constraint: Constraint) -> str:
+    """The node's domain; empty if it has none."""
+    return node.node.metadata.labels.get(constraint.key, "") if node.node is not None else ""
