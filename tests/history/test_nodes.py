@@ -17,7 +17,7 @@ Change = Callable[[Records], None]
 
 def a_commit(user: str, generation: int, resize: dict[str, Any], sub: str = "status") -> dict[str, Any]:
     obj = {"generation": generation, "node": "n1", "phase": "Running", "qos": "Burstable", "resize": resize, "pending": ""}
-    obj |= {"nominated": "", "scheduled": "True", "deleting": False}
+    obj |= {"nominated": "", "scheduled": "True", "deleting": False, "figures": {}, "since": {}}
     facts = {
         "key": "pods/ns/a",
         "resource": "pods",
@@ -149,8 +149,63 @@ def a_growing_one_behind(records: Records) -> None:
     nth(records, "kl.judge", 0)["rank"] = [True, 0, True, True, 0]
 
 
+def left_out_of_a_pass(records: Records) -> None:
+    waits = a_verdict(4, "Deferred", 1, [True, -10, True, False, 7], pod="c")
+    records += [waits | {"pass": 1, "inc": 2}, waits | {"pass": 3, "inc": 2}]
+
+
+def sampled_for_an_older_allocation(records: Records) -> None:
+    sample = nth(records, "rt.usage")
+    records.remove(sample)
+    records.insert(4, sample)
+    nth(records, "kl.alloc", 1)["containers"] = {"x": {"limits": {"memory": "1Gi"}}}
+
+
+def stopped_for_nothing(records: Records) -> None:
+    nth(records, "rt.exit")["stopped"] = True
+    for alloc in [r for r in records if r["kind"] == "kl.alloc"]:
+        alloc["cause"] = "admitted"
+
+
+def said_twice_that_it_waits(records: Records) -> None:
+    end = nth(records, "commit", 4)
+    for record in [r for r in records if r["kind"] in ("ckpt.loaded", "kl.judge") and r.get("inc") == 2]:
+        records.remove(record)
+    over = a_verdict(3, "Granted", 3, [True, 0, True, True, 0])
+    records[records.index(end) :] = [over, end, dict(end), *records[records.index(end) + 1 :]]
+
+
+def said_twice_that_it_goes_on(records: Records) -> None:
+    end = nth(records, "commit", 2)
+    over = {"kind": "kl.resized", "proc": "kubelet/n1", "node": "n1", "pod": "ns/a", "uid": "u1", "gen": 2}
+    records[records.index(end) :] = [over, end, dict(end), *records[records.index(end) + 1 :]]
+
+
+def at(moment: str, later: str) -> Change:
+    """The same condition, told twice with these times."""
+
+    def change(records: Records) -> None:
+        told = nth(records, "commit", 4)
+        told["obj"]["since"] = {"PodResizePending": moment}
+        again = {**told, "obj": {**told["obj"], "since": {"PodResizePending": later}}}
+        records.insert(records.index(told) + 1, again)
+
+    return change
+
+
 VIOLATIONS: list[tuple[str, str, Change]] = [
     ("I-02", "another node's kubelet writes the status", put("commit", 2, user="system:node:n2")),
+    ("I-02", "somebody else says what it was allocated", put_object(3, figures={"x": {"allocated": {"cpu": "1"}}})),
+    ("I-13", "one that waits is left out of a pass", left_out_of_a_pass),
+    ("I-14", "the look was for an older allocation", sampled_for_an_older_allocation),
+    ("I-14", "it used more all the time", put("rt.update.begin", usage=2 * GI)),
+    ("I-15", "a pod is lowered before its containers", lambda r: r.insert(r.index(nth(r, "rt.update.begin")), a_pod_limit(2 * GI))),
+    ("I-18", "one is made before the last has ended", put("rt.exit", container="ns/a/x/7")),
+    ("I-18", "one is stopped though nothing was resized", stopped_for_nothing),
+    ("I-19", "a condition outlives what it told of", said_twice_that_it_waits),
+    ("I-19", "progress outlives the resize", said_twice_that_it_goes_on),
+    ("I-19", "a condition's time goes back", at("2026-01-01T00:00:09Z", "2026-01-01T00:00:08Z")),
+    ("I-19", "a condition's time is another, though it is the same", at("2026-01-01T00:00:08Z", "2026-01-01T00:00:09Z")),
     ("I-08", "a running container is made again", without("rt.exit")),
     ("I-08", "a resize is judged before all pods are taken back", judged_before_it_was_taken_back),
     ("I-12", "an infeasible resize is judged again", judged_twice),

@@ -5,44 +5,12 @@ An invariant that has nothing to look at in a run holds; ``report`` says how muc
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from elbowroom.api import quantity
-from elbowroom.history import nodes, scheduling
+from elbowroom.history import nodes, pods, progress, scheduling, serving, watching
+from elbowroom.history.reading import RESOURCES, Invariant, commits, shares_of, vector_of
 from elbowroom.history.records import History, Record, Violation
-
-Invariant = Callable[[History], Iterator[Violation]]
-RESOURCES = ("cpu", "memory")
-
-
-def commits(history: History) -> list[Record]:
-    """The writes that became durable, in the order of their revisions.
-
-    An API server that dies between a commit and its record leaves none; the next one tells the tail of its log again (verb
-    ``recovered``), which counts where there is no record from the time. A store in memory begins anew with each life.
-    """
-    return [record for _, record in _commits_by_life(history)]
-
-
-def _commits_by_life(history: History) -> list[tuple[int, Record]]:
-    """``commits``, each with the number of the store's life that it was made in."""
-    known: dict[tuple[int, int], Record] = {}
-    life = 0
-    for record in history.kinds("commit", "wal.recovered"):
-        if record["kind"] == "wal.recovered":
-            life += _forgets(record)
-        elif record["verb"] == "recovered":
-            known.setdefault((life, record["rev"]), record)
-        else:
-            known[life, record["rev"]] = record
-    return [(place[0], known[place]) for place in sorted(known)]
-
-
-def _forgets(recovered: Record) -> bool:
-    """Did the API server begin with a store in memory, which knows nothing of what was before?"""
-    return not recovered.get("durable", True)
-
 
 # ---------------------------------------------------------------- node and resize
 
@@ -83,23 +51,6 @@ def allocations_fit(history: History) -> Iterator[Violation]:
                 )
 
 
-def _vector(containers: Mapping[str, Any]) -> dict[str, dict[str, dict[str, int]]]:
-    """Container name -> requests/limits -> resource -> exact amount; absent and zero are the same."""
-    return {
-        name: {
-            part: {r: amount for r in RESOURCES if (amount := _amount(r, (resources.get(part) or {}).get(r)))}
-            for part in ("requests", "limits")
-        }
-        for name, resources in containers.items()
-    }
-
-
-def _amount(resource: str, text: str | None) -> int:
-    if text is None:
-        return 0
-    return quantity.milli_of(text) if resource == "cpu" else quantity.value_of(text)
-
-
 def layers_in_order(history: History) -> Iterator[Violation]:
     """I-03: desired, allocated, actuated: each allocated vector is a whole desired one of the same generation, each actuated
     value was allocated before, and it is recorded as actuated only after the runtime said so.
@@ -110,13 +61,13 @@ def layers_in_order(history: History) -> Iterator[Violation]:
     for record in commits(history):
         facts = record.get("obj") or {}
         if "containers" in facts:
-            wanted = _vector(facts["containers"])
+            wanted = vector_of(facts["containers"])
             known = desired[record["uid"], facts.get("generation", 0)]
             if wanted not in known:
                 known.append(wanted)
     allocated: dict[str, list[Any]] = defaultdict(list)
     for record in history.kinds("kl.alloc", "kl.actuated"):
-        vector = _vector(record["containers"])
+        vector = vector_of(record["containers"])
         if record["kind"] == "kl.alloc":
             first = 1 if record["cause"] == "admitted" else record["gen"]
             choices = [v for gen in range(first, record["gen"] + 1) for v in desired.get((record["uid"], gen), ())]
@@ -145,7 +96,7 @@ def _actuated_after_update(history: History) -> Iterator[Violation]:
         if record["kind"] == "kl.actuated":
             if record.get("cause") != "update":
                 continue
-            for name, got in _vector(record["containers"]).items():
+            for name, got in vector_of(record["containers"]).items():
                 memory = got["limits"].get("memory")
                 known = applied.get((record["uid"], name))
                 if memory and known and memory not in known:
@@ -180,14 +131,9 @@ def only_allocations_reach_the_runtime(history: History) -> Iterator[Violation]:
 
 def _with_inherited(allocation: Record, name: str) -> dict[str, dict[str, int]]:
     """A container's vector in an allocation, with the limits that it inherits from its pod where it has none (PL-26)."""
-    own = _vector({name: allocation["containers"][name]})[name]
-    level = _vector({"": allocation.get("level") or {}})[""]
+    own = vector_of({name: allocation["containers"][name]})[name]
+    level = vector_of({"": allocation.get("level") or {}})[""]
     return {"requests": own["requests"], "limits": {**level["limits"], **own["limits"]}}
-
-
-def shares_of(milli: int) -> int:
-    """RC-120."""
-    return 2 if milli == 0 else min(262144, max(2, milli * 1024 // 1000))
 
 
 def allocation_survives(history: History) -> Iterator[Violation]:
@@ -263,136 +209,18 @@ def resize_cycles_write_nothing(history: History) -> Iterator[Violation]:
                 yield Violation("I-30", f"{record['key']} is bound and was called unscheduled", (before, record))
 
 
-# ---------------------------------------------------------------- API, storage, watch
-
-
-def acknowledged_writes_survive(history: History) -> Iterator[Violation]:
-    """I-34: every acknowledged write is in the log, and every later incarnation recovers at least to it."""
-    logged = {record["rev"] for record in commits(history)}
-    highest: Record | None = None
-    for record in history.kinds("api.ok", "wal.recovered"):
-        if record["kind"] == "api.ok":
-            rev = record.get("rev", 0)
-            if not rev or not record.get("write", True):
-                continue
-            if rev not in logged:
-                yield Violation("I-34", f"revision {rev} was acknowledged but never committed", (record,))
-            if highest is None or rev > highest["rev"]:
-                highest = record
-        elif record.get("durable", True) and highest is not None and record["revision"] < highest["rev"]:
-            yield Violation(
-                "I-34",
-                f"revision {highest['rev']} was acknowledged, the store came back at {record['revision']}",
-                (highest, record),
-            )
-
-
-def conditional_writes_form_a_chain(history: History) -> Iterator[Violation]:
-    """I-37: a write that named the revision it was based on replaced exactly that one."""
-    current: dict[str, Record] = {}
-    for record in commits(history):
-        before = current.get(record["key"])
-        base = record.get("base", 0)
-        if base and before is not None and before["rev"] != base:
-            yield Violation("I-37", f"{record['key']}: based on {base}, replaced {before['rev']}", (before, record))
-        if record.get("gone"):
-            current.pop(record["key"], None)
-        else:
-            current[record["key"]] = record
-
-
-def revisions_rise(history: History) -> Iterator[Violation]:
-    """I-38: revisions strictly increase and are never reused, over restarts too."""
-    last: Record | None = None
-    for record in history.kinds("commit", "wal.recovered"):
-        if record["kind"] == "wal.recovered":
-            if not record.get("durable", True):
-                last = None  # a memory store begins anew, and says so
-            continue
-        if record["verb"] == "recovered":
-            continue
-        if last is not None and record["rev"] <= last["rev"]:
-            yield Violation("I-38", f"revision {record['rev']} after {last['rev']}", (last, record))
-        last = record
-
-
-def watches_miss_nothing(history: History) -> Iterator[Violation]:
-    """I-39: between the revision a stream began at and the last one it told, it told exactly the log's matching writes, in
-    order and once."""
-    writes: dict[tuple[int, str], list[Record]] = defaultdict(list)
-    for life, record in _commits_by_life(history):
-        writes[life, record["resource"]].append(record)
-    streams: dict[tuple[str, int, int], list[Record]] = {}
-    lives: dict[tuple[str, int, int], int] = {}
-    life = 0
-    for record in history.kinds("watch.open", "watch.initial", "watch.event", "watch.bookmark", "wal.recovered"):
-        if record["kind"] == "wal.recovered":
-            life += _forgets(record)
-            continue
-        stream = (record["proc"], record["inc"], record["id"])
-        if record["kind"] == "watch.open":
-            streams[stream] = [record]
-        elif stream in streams:
-            streams[stream].append(record)
-            lives[stream] = life  # of the store that answers: a stream may be opened before that is there
-    for stream, told in streams.items():
-        yield from _stream(told, writes[lives.get(stream, 0), told[0]["resource"]])
-
-
-def _stream(told: list[Record], writes: list[Record]) -> Iterator[Violation]:
-    opened = told[0]
-    start, last = opened["from"], opened["from"]
-    events: list[Record] = []
-    for record in told[1:]:
-        if record["kind"] == "watch.initial":
-            start = last = record["rev"]
-        elif record["kind"] == "watch.event":
-            if record["rev"] <= last:
-                yield Violation("I-39", f"{opened['watch']}: revision {record['rev']} after {last}", (opened, record))
-            last = max(last, record["rev"])
-            events.append(record)
-        else:
-            last = max(last, record["rev"])
-    if not start:
-        return
-    seen = {record["rev"] for record in events}
-    wanted = [c for c in writes if start < c["rev"] <= last and _matches(opened, c)]
-    missing = [c for c in wanted if c["rev"] not in seen]
-    if missing:
-        yield Violation("I-39", f"{opened['watch']} never heard of revision {missing[0]['rev']}", (opened, missing[0]))
-    logged = {c["rev"] for c in wanted}
-    invented = [e for e in events if e["rev"] not in logged]
-    if invented and writes:
-        yield Violation(
-            "I-39", f"{opened['watch']} heard of revision {invented[0]['rev']}, which is no matching write", (invented[0],)
-        )
-
-
-def _matches(opened: Record, commit: Record) -> bool:
-    namespace = opened.get("namespace")
-    if namespace and not commit["key"].split("/", 1)[-1].startswith(f"{namespace}/"):
-        return False
-    for term in (opened.get("fields") or "").split(","):
-        name, _, value = term.partition("=")
-        if name == "spec.nodeName" and value not in ((commit.get("obj") or {}).get("node"), commit.get("old_node")):
-            return False
-        if name == "metadata.name" and commit["key"].rsplit("/", 1)[-1] != value:
-            return False
-    return True
-
-
 def no_mixture(history: History) -> Iterator[Violation]:
     """I-04: an allocation is of one piece: what all containers of the pod were desired to have at one time."""
     desired: dict[str, list[tuple[int, Any]]] = defaultdict(list)
     for record in commits(history):
         facts = record.get("obj") or {}
         if "containers" in facts:
-            wanted = (facts.get("generation", 0), _vector(facts["containers"]))
+            wanted = (facts.get("generation", 0), vector_of(facts["containers"]))
             if wanted not in desired[record["uid"]]:
                 desired[record["uid"]].append(wanted)
     for record in history.kinds("kl.alloc"):
         known = [vector for gen, vector in desired.get(record["uid"], ()) if gen <= record["gen"]]
-        if known and _vector(record["containers"]) not in known:
+        if known and vector_of(record["containers"]) not in known:
             yield Violation("I-04", f"{record['pod']} was allocated what it never was to have as a whole", (record,))
 
 
@@ -405,10 +233,10 @@ INVARIANTS: Mapping[str, Invariant] = {
     "I-22": victims_are_less_important,
     "I-23": victims_of_a_resize_are_neighbours,
     "I-30": resize_cycles_write_nothing,
-    "I-34": acknowledged_writes_survive,
-    "I-37": conditional_writes_form_a_chain,
-    "I-38": revisions_rise,
-    "I-39": watches_miss_nothing,
     **nodes.INVARIANTS,
+    **progress.INVARIANTS,
+    **pods.INVARIANTS,
     **scheduling.INVARIANTS,
+    **serving.INVARIANTS,
+    **watching.INVARIANTS,
 }

@@ -5,20 +5,29 @@ runtime starts again (``rt.started``).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
+from elbowroom.history.reading import Invariant, amount_of, commits
 from elbowroom.history.records import History, Record, Violation
 
-Invariant = Callable[[History], Iterator[Violation]]
 LOOP = 3
 """So many successful updates of a container with the same values for one allocation are a loop. Two can be right: memory first,
 then a cpu request that rounds to the same shares."""
 
 
 def only_the_own_kubelet_reports(history: History) -> Iterator[Violation]:
-    """I-02: of all kubelets only the node's own writes a pod's status."""
-    for record in history.kinds("commit"):
-        node = (record.get("obj") or {}).get("node", "")
+    """I-02: of all kubelets only the node's own writes a pod's status, and nobody else changes what is said to be allocated or in
+    force."""
+    told: dict[str, Record] = {}
+    for record in commits(history):
+        facts = record.get("obj") or {}
+        if record["resource"] == "pods" and facts.get("figures") is not None and record["verb"] != "recovered":
+            before = told.get(record["uid"])
+            told[record["uid"]] = record
+            own = record["user"] == f"system:node:{facts.get('node', '')}"
+            if before is not None and not own and facts["figures"] != before["obj"]["figures"]:
+                yield Violation("I-02", f"{record['user']} changed what {record['key']} is said to have", (before, record))
+        node = facts.get("node", "")
         by_kubelet = record["user"].startswith("system:node:") and record["resource"] == "pods" and record["sub"] == "status"
         if by_kubelet and record["user"] != f"system:node:{node}":
             yield Violation("I-02", f"{record['user']} wrote the status of {record['key']} on {node or 'no node'}", (record,))
@@ -69,43 +78,69 @@ def infeasible_is_final(history: History) -> Iterator[Violation]:
 
 
 def retries_keep_the_order(history: History) -> Iterator[Violation]:
-    """I-13: a pass over a queue that was just put in order judges by that order: shrinking first, then priority, class, age."""
+    """I-13: a pass over a queue that was just put in order judges by that order: shrinking first, then priority, class, age; and a
+    pass leaves nobody out: one that waits before it and after it was judged in it."""
     last: dict[str, Record] = {}
-    for record in history.kinds("kl.judge"):
-        before = last.get(record["proc"])
-        last[record["proc"]] = record
-        if before is None or record.get("rank") is None or before.get("rank") is None:
+    judged: dict[tuple[str, int, str], Record] = {}
+    for record in history.kinds("kl.judge", "kl.alloc", "pod.end"):
+        place = (record["proc"], record["inc"], record["uid"])
+        if record["kind"] != "kl.judge":
+            judged.pop(place, None)
             continue
-        if (before["inc"], before["pass"]) == (record["inc"], record["pass"]) and before["rank"] > record["rank"]:
-            yield Violation("I-13", f"{before['pod']} was judged before {record['pod']}", (before, record))
+        before, latest = judged.get(place), last.get(record["proc"])
+        judged[place] = last[record["proc"]] = record
+        waited = before is not None and before["verdict"] == record["verdict"] == "Deferred" and before["gen"] == record["gen"]
+        if before is not None and waited and record["pass"] > before["pass"] + 1:
+            yield Violation("I-13", f"{record['pod']} waited and was left out of a pass", (before, record))
+        if latest is None or record.get("rank") is None or latest.get("rank") is None:
+            continue
+        if (latest["inc"], latest["pass"]) == (record["inc"], record["pass"]) and latest["rank"] > record["rank"]:
+            yield Violation("I-13", f"{latest['pod']} was judged before {record['pod']}", (latest, record))
 
 
 def no_limit_below_the_usage(history: History) -> Iterator[Violation]:
-    """I-14: before a container's memory limit is lowered, its usage was looked at and was below the new limit."""
+    """I-14: before a container's memory limit is lowered, its usage was looked at for that very allocation and was below the new
+    limit; what it truly uses is above it only if it rose after the look.
+
+    The look comes once for all containers of a pod (RC-112), and each update takes as long as it takes, so how old it may be has no
+    other bound than the allocation.
+    """
     limits: dict[str, int | None] = {}
     samples: dict[str, Record] = {}
-    for record in history.kinds("rt.cgroup", "rt.usage", "rt.update.begin"):
+    wanted: dict[tuple[str, str], tuple[int, int]] = {}
+    used: dict[str, list[Record]] = defaultdict(list)
+    for place, record in enumerate(history.kinds("kl.alloc", "rt.cgroup", "rt.usage", "rt.update.begin")):
         container = record.get("container")
-        if container is None:
+        if record["kind"] == "kl.alloc":
+            for name, given in record["containers"].items():
+                limit = amount_of("memory", (given.get("limits") or {}).get("memory"))
+                if wanted.get((record["uid"], name), (-1, 0))[0] != limit:
+                    wanted[record["uid"], name] = (limit, place)
+        elif container is None:
             continue
-        if record["kind"] == "rt.cgroup":
+        elif record["kind"] == "rt.cgroup":
             limits[container] = record["limit"]["memory"]
         elif record["kind"] == "rt.usage":
+            used[container].append(record)
             if record["sampled"]:
-                samples[container] = record
+                samples[container] = {**record, "place": place}
         elif container in limits:
             old, new = limits[container], record["cfg"].get("memory_limit_bytes", 0)
             if new <= 0 or (old is not None and old <= new):
                 continue
-            sample = samples.get(container)
-            if sample is None:
+            sample, (limit, since) = samples.get(container), wanted.get((record["uid"], record["name"]), (-1, 0))
+            if sample is None or (limit == new and sample["place"] < since):
                 yield Violation("I-14", f"{container} was limited to {new} without a look at its usage", (record,))
             elif sample["bytes"] >= new:
                 yield Violation("I-14", f"{container} uses {sample['bytes']} and was limited to {new}", (sample, record))
+            elif record.get("usage", 0) > max(new, *(one["bytes"] for one in used[container] if one["seq"] >= sample["seq"])):
+                yield Violation(
+                    "I-14", f"{container} used {record['usage']} all the time, and was limited to {new}", (sample, record)
+                )
 
 
 def containers_stay_within_their_pod(history: History) -> Iterator[Violation]:
-    """I-15: while containers are updated, their memory limits together never exceed their pod's.
+    """I-15: while containers are updated, their memory limits together never exceed their pod's, and the pod's is lowered last.
 
     Pods with limits of their own are left out (what inherits them counts with all of it), and so are pods of which a container was
     started again: such a one gets its new limits before the pod's cgroup does (RC-103).
@@ -129,7 +164,11 @@ def containers_stay_within_their_pod(history: History) -> Iterator[Violation]:
             if "container" in record:
                 containers[uid][record["container"]] = record["limit"]["memory"]
             else:
-                pods[uid] = record["limit"]["memory"]
+                before, pods[uid] = pods.get(uid), record["limit"]["memory"]
+                lowered, total = pods[uid], sum(each for each in containers[uid].values() if each is not None)
+                down = lowered is not None and (before is None or lowered < before)
+                if uid not in excused and lowered is not None and down and total > lowered:
+                    yield Violation("I-15", f"{record['pod']} is left {lowered}, its containers have {total} together", (record,))
         else:
             limit, new = pods.get(uid), record["cfg"].get("memory_limit_bytes", 0)
             after = {**containers[uid], **({record["container"]: new} if new > 0 else {})}
@@ -170,31 +209,70 @@ def class_is_for_life(history: History) -> Iterator[Violation]:
 
 
 def restarts_are_counted(history: History) -> Iterator[Violation]:
-    """I-18: each instance of a container counts one more than the one before, which has ended."""
+    """I-18: each instance of a container counts one more than the one before, which has ended: by itself, or because a new
+    allocation of its pod asked for it.
+
+    Whose container is stopped though its pod stays, had a resource resized that wants a restart.
+    """
     last: dict[str, dict[tuple[str, str], Record]] = defaultdict(dict)
-    for record in history.kinds("rt.started", "rt.create"):
+    ended: dict[str, Record] = {}
+    resized: set[str] = set()
+    for record in history.kinds("rt.started", "rt.create", "rt.exit", "kl.alloc"):
         here = last[record["node"]]
         if record["kind"] == "rt.started":
             here.clear()
             continue
+        if record["kind"] == "kl.alloc":
+            if record["cause"] != "admitted":
+                resized.add(record["uid"])
+            continue
+        if record["kind"] == "rt.exit":
+            ended[record["container"]] = record
+            continue
         before = here.get((record["uid"], record["name"]))
-        if before is not None and record.get("attempt", 0) != before.get("attempt", 0) + 1:
-            yield Violation("I-18", f"{record['container']} follows {before['container']}", (before, record))
         here[record["uid"], record["name"]] = record
+        if before is None:
+            continue
+        if record.get("attempt", 0) != before.get("attempt", 0) + 1:
+            yield Violation("I-18", f"{record['container']} follows {before['container']}", (before, record))
+        end = ended.get(before["container"])
+        if end is None:
+            yield Violation("I-18", f"{record['container']} was made before {before['container']} ended", (before, record))
+        elif end.get("stopped") and end.get("ran", True) and record["uid"] not in resized:
+            yield Violation("I-18", f"{before['container']} was stopped and made anew, and nothing was resized", (end, record))
 
 
 def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
-    """I-19: a kubelet publishes PodResizePending only with a verdict that it reached, and PodResizeInProgress for no generation
-    that is to come."""
+    """I-19: a kubelet publishes PodResizePending only with a verdict that it reached, PodResizeInProgress for no future one;
+    a condition that is the same keeps its time, and none outlives by more than one write what it told of.
+    """
     verdicts: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for record in history.kinds("kl.judge", "commit"):
-        uid = record.get("uid", "")
-        if record["kind"] == "kl.judge":
+    solved: dict[str, dict[str, Record]] = defaultdict(dict)
+    stale: dict[tuple[str, str], Record] = {}
+    last: dict[str, Record] = {}
+    for record in history.kinds("kl.judge", "kl.alloc", "kl.actuated", "kl.resized", "rt.exit", "ckpt.loaded", "commit"):
+        uid, kind = record.get("uid", ""), record["kind"]
+        if kind == "ckpt.loaded":
+            for one in [one for one, told in last.items() if told["obj"]["node"] == record["node"]]:
+                del last[one]
+            continue
+        if kind == "kl.judge":
             verdicts[uid].add((record["verdict"], record["gen"]))
+            if record["verdict"] == "Granted":
+                solved[uid]["PodResizePending"] = record
+            else:
+                solved[uid].pop("PodResizePending", None)
+            continue
+        if kind in ("kl.alloc", "kl.actuated", "rt.exit"):  # something is to be done again
+            solved[uid].pop("PodResizeInProgress", None)
+            continue
+        if kind == "kl.resized":
+            solved[uid]["PodResizeInProgress"] = record
             continue
         facts = record.get("obj") or {}
         if record["sub"] != "status" or not record["user"].startswith("system:node:") or "resize" not in facts:
             continue
+        before, last[uid] = last.get(uid), record
         pending = facts["resize"].get("PodResizePending")
         if pending is not None and tuple(pending) not in verdicts[uid]:
             yield Violation(
@@ -203,6 +281,30 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
         progress = facts["resize"].get("PodResizeInProgress")
         if progress is not None and progress[1] > facts["generation"]:
             yield Violation("I-19", f"{record['key']} resizes to generation {progress[1]}, which is to come", (record,))
+        for condition in facts["resize"]:
+            over = solved[uid].get(condition)
+            once = stale.get((uid, condition))
+            if over is None or over["gen"] < facts["resize"][condition][1]:
+                stale.pop((uid, condition), None)
+            elif once is not None and once["proc"] == over["proc"] and once["at"] == over["seq"]:
+                yield Violation("I-19", f"{record['key']} still says {condition}, which is over", (over, once, record))
+            else:
+                stale[uid, condition] = {**record, "proc": over["proc"], "at": over["seq"]}
+        yield from _times_are_kept(before, record)
+
+
+def _times_are_kept(before: Record | None, record: Record) -> Iterator[Violation]:
+    if before is None:
+        return
+    was, now = before["obj"].get("since") or {}, record["obj"].get("since") or {}
+    for condition in now:
+        same = before["obj"]["resize"].get(condition) == record["obj"]["resize"].get(condition)
+        if condition in was and now[condition] < was[condition]:
+            yield Violation(
+                "I-19", f"{condition} of {record['key']} came at {now[condition]}, before it was there", (before, record)
+            )
+        elif condition in was and same and now[condition] != was[condition]:
+            yield Violation("I-19", f"{condition} of {record['key']} has another time, though nothing changed", (before, record))
 
 
 INVARIANTS: Mapping[str, Invariant] = {

@@ -5,8 +5,9 @@ monotonic clock of one machine, so it orders records of different processes ther
 docs/histories.md lists the kinds and their facts.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -18,6 +19,15 @@ class History:
 
     records: tuple[Record, ...]
     damaged: int = 0
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What readers have worked out of the records once and use again."""
+    _places: dict[str, list[int]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for place, record in enumerate(self.records):
+            places[record["kind"]].append(place)
+        object.__setattr__(self, "_places", dict(places))
 
     @staticmethod
     def of(records: Iterable[Record], damaged: int = 0) -> "History":
@@ -26,13 +36,12 @@ class History:
         return History(tuple(ordered), damaged)
 
     def kinds(self, *wanted: str) -> Iterator[Record]:
-        """The records of these kinds; a name that ends in a dot stands for all that begin so."""
-        exact = frozenset(kind for kind in wanted if not kind.endswith("."))
+        """The records of these kinds, in order; a name that ends in a dot stands for all that begin so."""
+        exact = {kind for kind in wanted if not kind.endswith(".")}
         starts = tuple(kind for kind in wanted if kind.endswith("."))
-        for record in self.records:
-            kind = record["kind"]
-            if kind in exact or (starts and kind.startswith(starts)):
-                yield record
+        found = [at for kind, at in self._places.items() if kind in exact or (starts and kind.startswith(starts))]
+        places = found[0] if len(found) == 1 else sorted(place for at in found for place in at)
+        return iter([self.records[place] for place in places])
 
     def count(self, kind: str, where: Callable[[Record], bool] = lambda _: True) -> int:
         """How many records of that kind there are."""

@@ -1,11 +1,12 @@
 """The verdict on a history: which invariants held, how much there was to judge, and whether the run counts at all."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
-from elbowroom.history import nodes, scheduling
+from elbowroom.history import nodes, pods, progress, scheduling, serving, watching
 from elbowroom.history.files import load
 from elbowroom.history.invariants import INVARIANTS
 from elbowroom.history.records import History, Violation
@@ -19,36 +20,50 @@ LOOKED_AT = {
     "I-22": ("sch.plan",),
     "I-23": ("sch.plan",),
     "I-30": ("commit",),
-    "I-34": ("api.ok",),
-    "I-37": ("commit",),
-    "I-38": ("commit",),
-    "I-39": ("watch.event",),
     **nodes.LOOKED_AT,
+    **progress.LOOKED_AT,
+    **pods.LOOKED_AT,
     **scheduling.LOOKED_AT,
+    **serving.LOOKED_AT,
+    **watching.LOOKED_AT,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What ``elbowroom check`` says. ``failures`` is empty when every invariant held."""
+    """What ``elbowroom check`` says. ``failures`` is empty when no invariant was seen broken; ``crashed`` tells of checkers that
+    fell over, whose invariants nobody knows about; ``lacking`` says what should have happened for the run to count."""
 
     records: int
     failures: tuple[Violation, ...]
     looked_at: dict[str, int]
     warnings: tuple[str, ...] = field(default=())
+    crashed: Mapping[str, str] = field(default_factory=dict)
+    lacking: tuple[str, ...] = field(default=())
 
     @property
     def held(self) -> bool:
-        return not self.failures
+        """Every checker came to its end and found nothing."""
+        return not self.failures and not self.crashed
+
+    @property
+    def verdict(self) -> str:
+        """The worst of all: ``broken``; ``unknown`` if a checker fell over or too little happened; ``valid``."""
+        if self.failures:
+            return "broken"
+        return "unknown" if self.crashed or self.lacking else "valid"
 
     def text(self) -> str:
         """The report for a person: one line an invariant, then the evidence of each failure."""
-        lines = [f"{self.records} records"]
+        lines = [f"{self.records} records: {self.verdict}"]
         broken = Counter(v.invariant for v in self.failures)
         for invariant, check in INVARIANTS.items():
             sentence = " ".join((check.__doc__ or "").split()).partition(": ")[2].partition(". ")[0].rstrip(".")
-            verdict = f"BROKEN {broken[invariant]} times" if broken[invariant] else "held"
+            verdict = "unknown" if invariant in self.crashed else "held"
+            verdict = f"BROKEN {broken[invariant]} times" if broken[invariant] else verdict
             lines.append(f"{invariant}  {verdict:16} {self.looked_at[invariant]:8} looked at  {sentence}")
+        lines += [f"unknown: the checker of {invariant} fell over: {why}" for invariant, why in self.crashed.items()]
+        lines += [f"unknown: {what}" for what in self.lacking]
         lines += [f"warning: {warning}" for warning in self.warnings]
         for violation in self.failures[:20]:
             lines.append(f"\n{violation.invariant}: {violation.message}")
@@ -61,7 +76,13 @@ class Report:
 def judge(history: History) -> Report:
     """Judge a history against every invariant."""
     kinds = Counter(record["kind"] for record in history.records)
-    failures = tuple(violation for check in INVARIANTS.values() for violation in check(history))
+    failures: list[Violation] = []
+    crashed: dict[str, str] = {}
+    for invariant, check in INVARIANTS.items():
+        try:
+            failures += check(history)
+        except Exception as why:  # an old or damaged history may lack what a checker reads
+            crashed[invariant] = f"{type(why).__name__}: {why}"
     warnings: list[str] = []
     if history.damaged:
         warnings.append(f"{history.damaged} lines could not be read (a process died while it wrote)")
@@ -70,7 +91,19 @@ def judge(history: History) -> Report:
     if lives - ended:
         warnings.append(f"{len(lives - ended)} of {len(lives)} incarnations have no end record: killed, or still running")
     looked_at = {invariant: sum(kinds[kind] for kind in LOOKED_AT[invariant]) for invariant in INVARIANTS}
-    return Report(len(history.records), failures, looked_at, tuple(warnings))
+    return Report(len(history.records), tuple(failures), looked_at, tuple(warnings), crashed, tuple(_lacking(history)))
+
+
+def _lacking(history: History) -> Iterator[str]:
+    """A run counts only if something was written, a pod was allocated something, and every planned fault came."""
+    if not history.count("commit"):
+        yield "nothing was written"
+    if not history.count("kl.alloc"):
+        yield "no pod was allocated anything"
+    begun = [(record["name"], record["args"]) for record in history.kinds("fault.begin")]
+    for planned in history.kinds("fault.planned"):
+        if not any(name == planned["name"] and planned["args"].items() <= args.items() for name, args in begun):
+            yield f"a planned fault never came: {planned['name']} {planned['args']}"
 
 
 def check(path: str) -> Report:

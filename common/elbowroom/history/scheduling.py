@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from elbowroom.api import quantity
+from elbowroom.history.reading import ENDED, SECOND, Invariant, figure_of
 from elbowroom.history.records import History, Record, Violation
 
-SECOND = 1_000_000_000
-ENDED = ("Succeeded", "Failed")
 FEW = 12
 """Up to so many candidates all sets of them are tried."""
 PLAIN_FILTERS = frozenset(
@@ -222,37 +220,6 @@ def _counts(commit: Record) -> bool:
     return commit["obj"]["phase"] not in ENDED
 
 
-def _figure(commit: Record, resource: str) -> int | None:
-    """max(desired unless Infeasible, allocated, actual), each a sum over containers, or what the kubelet says of the pod as a whole
-    if it says both (SC-49); None where more than containers counts."""
-    obj = commit["obj"]
-    if not obj.get("plain"):
-        return None
-    infeasible = obj.get("pending") == "Infeasible"
-    desired = allocated = actual = 0
-    for name, resources in obj["containers"].items():
-        spec = resources.get("requests") or {}
-        told = obj.get("figures", {}).get(name) or {}
-        granted = told.get("allocated") or ({} if infeasible else spec)
-        running = told.get("actual") or granted
-        desired += _amount(resource, spec)
-        allocated += _amount(resource, granted)
-        actual += _amount(resource, running)
-    if not obj["node"]:
-        return desired
-    level = obj.get("level") or {}
-    if level.get("allocated") and level.get("actual"):
-        allocated, actual = _amount(resource, level["allocated"]), _amount(resource, level["actual"])
-    return max(allocated, actual) if infeasible else max(desired, allocated, actual)
-
-
-def _amount(resource: str, vector: Mapping[str, str]) -> int:
-    text = vector.get(resource)
-    if text is None:
-        return 0
-    return quantity.milli_of(text) if resource == "cpu" else quantity.value_of(text)
-
-
 def figures_are_the_maximum(history: History) -> Iterator[Violation]:
     """I-06: the scheduler's figure of a pod is max(desired unless Infeasible, allocated, actual), and no pod is counted twice."""
     versions = {(commit["uid"], str(commit["rev"])): commit for commit in _pod_commits(history)}
@@ -264,7 +231,7 @@ def figures_are_the_maximum(history: History) -> Iterator[Violation]:
             commit = versions.get((pod["uid"], str(pod.get("rev"))))
             for resource in ("cpu", "memory") if commit is not None else ():
                 assert commit is not None
-                figure = _figure(commit, resource)
+                figure = figure_of(commit, resource)
                 if figure is not None and figure != pod["requests"].get(resource, 0):
                     said = f"{pod['name']} counts {pod['requests'].get(resource, 0)} of {resource}, not {figure}"
                     yield Violation("I-06", said, (commit, plan))
@@ -277,7 +244,7 @@ def asked_room_is_kept(history: History) -> Iterator[Violation]:
         for resource in ("cpu", "memory"):
             if "allocatable" not in bind or not bind["want"].get(resource):
                 continue
-            figures = [(_figure(commit, resource), commit) for commit in here]
+            figures = [(figure_of(commit, resource), commit) for commit in here]
             used = sum(figure for figure, _ in figures if figure is not None)
             if used + bind["want"][resource] > bind["allocatable"].get(resource, 0):
                 waiting = tuple(commit for _, commit in figures if commit["obj"].get("pending") == "Deferred")
@@ -486,7 +453,7 @@ def _matters(waiting: Record, uid: str, commit: Record, before: Record | None) -
     if before is None:
         return False
     if commit["uid"] == uid:
-        grew = any((_figure(commit, r) or 0) > (_figure(before, r) or 0) for r in ("cpu", "memory"))
+        grew = any((figure_of(commit, r) or 0) > (figure_of(before, r) or 0) for r in ("cpu", "memory"))
         return grew and commit["obj"]["generation"] != before["obj"]["generation"]
     was_there = before["obj"]["node"] == waiting["pod_node"] and _counts(before)
     return was_there and (bool(commit.get("gone")) or not _counts(commit))
@@ -499,8 +466,6 @@ def nothing_elsewhere_wakes(history: History) -> Iterator[Violation]:
         if at and own and at != own and record["cause"] != "NodeAdd":
             yield Violation("I-29", f"{record['pod']} on {own} was woken by {record['cause']} on {at}", (record,))
 
-
-Invariant = Callable[[History], Iterator[Violation]]
 
 INVARIANTS: Mapping[str, Invariant] = {
     "I-06": figures_are_the_maximum,

@@ -26,13 +26,28 @@ def commit_note(change: Change, verb: str, subresource: str, user: str, base: in
         fields["obj"] = _pod(document)
         fields["old_node"] = "" if old is None else old.document["spec"].get("nodeName", "")
     else:
-        fields["obj"] = {"generation": document["metadata"].get("generation", 0)}
+        fields["obj"] = {"generation": document["metadata"].get("generation", 0), **_of_kind(record.resource, document)}
     return Note("commit", fields)
 
 
+def _of_kind(resource: str, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Of an event whom and what it tells and how often; of a quota what it allows, unless it is for some pods only."""
+    if resource == "events":
+        about = document.get("involvedObject") or {}
+        series = document.get("series") or {}
+        times = max(document.get("count") or 1, series.get("count") or 1)
+        return {"about": about.get("uid", ""), "reason": document.get("reason", ""), "count": times}
+    if resource == "resourcequotas":
+        spec = document.get("spec") or {}
+        scoped = spec.get("scopes") or spec.get("scopeSelector")
+        return {"hard": {} if scoped else spec.get("hard") or {}}
+    return {}
+
+
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a pod the checkers need. ``figures`` are what its kubelet reports, ``level`` what it reports of the pod as a whole;
-    ``plain``: the spec has nothing but containers that counts."""
+    """What of a pod the checkers need. ``figures`` are what its kubelet reports, ``level`` what it reports of the pod as a whole,
+    ``ids`` its containers' restarts and ids, ``since`` when resize conditions came, ``asked`` its own resources, ``ending`` the init
+    containers that end; ``plain``: the spec has nothing but containers that counts."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
     scheduled = next((c.get("status", "") for c in status.get("conditions", ()) if c.get("type") == "PodScheduled"), "")
     return {
@@ -59,5 +74,16 @@ def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
             for c in status.get("conditions", ())
             if c.get("type") in ("PodResizePending", "PodResizeInProgress")
         },
+        "since": {
+            c["type"]: c.get("lastTransitionTime", "")
+            for c in status.get("conditions", ())
+            if c.get("type") in ("PodResizePending", "PodResizeInProgress")
+        },
+        "ids": {
+            c["name"]: (c.get("restartCount", 0), c.get("containerID", ""))
+            for c in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+        },
+        "asked": spec.get("resources"),
+        "ending": [c["name"] for c in spec.get("initContainers", ()) if c.get("restartPolicy") != "Always"],
         "containers": {c["name"]: c.get("resources", {}) for c in (*spec.get("initContainers", ()), *spec.get("containers", ()))},
     }

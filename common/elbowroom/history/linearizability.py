@@ -1,0 +1,61 @@
+"""Is there one order of some operations that agrees with real time and with a single register? (Wing and Gong's search.)"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+WINDOW = 20
+"""Operations in a window; the search is exponential in how many of them overlap."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Operation:
+    """It began and ended then (ns), and wrote or found this revision of one object."""
+
+    begun: int
+    ended: int
+    revision: int
+    writes: bool
+
+
+def windows(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
+    """Cut them where none is under way, into pieces of at most ``WINDOW`` (or of one knot, if that is larger)."""
+    piece: list[Operation] = []
+    quiet_at = 0
+    for operation in sorted(operations):
+        if piece and operation.begun > quiet_at and len(piece) >= WINDOW // 2:
+            yield piece
+            # The register's last value is handed on: by a write, else nothing is known of it.
+            piece = [max(one for one in piece if one.writes)] if any(one.writes for one in piece) else []
+        piece.append(operation)
+        quiet_at = max(quiet_at, operation.ended)
+    if piece:
+        yield piece
+
+
+def is_linearizable(operations: Sequence[Operation]) -> bool:
+    """Can they be put into an order in which each takes effect while it is under way, writes rise and reads find the last write?
+
+    What the register held before the first write is unknown: a read may find any revision.
+    """
+    ordered = sorted(operations)
+    done_before: set[tuple[int, int]] = set()
+
+    def search(left: int, current: int) -> bool:
+        if not left:
+            return True
+        if (left, current) in done_before:
+            return False
+        done_before.add((left, current))
+        mine = [at for at in range(len(ordered)) if left >> at & 1]
+        earliest = min(ordered[at].ended for at in mine)
+        for at in mine:
+            one = ordered[at]
+            if one.begun > earliest:
+                break
+            known = current > 0
+            fits = one.revision > current if one.writes else (not known or one.revision == current)
+            if fits and search(left & ~(1 << at), one.revision if one.writes else current):
+                return True
+        return False
+
+    return search((1 << len(ordered)) - 1, 0)
