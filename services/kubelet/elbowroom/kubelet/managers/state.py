@@ -7,15 +7,28 @@ that resized containers were first given.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import msgspec
 
 from elbowroom.kubelet.checkpoint import checksum, fnv
 from elbowroom.kubelet.managers.cpuset import NOBODY, CPUSet, CPUSetError
+from elbowroom.machine import Instant
 
 CPU_STATE = "cpu_manager_state"
 
 Sets = Mapping[str, CPUSet]
+_Kept = TypeVar("_Kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A container keeps ``cpus`` of its entry and leaves the others at ``due`` or soon after (KEP-6122)."""
+
+    cpus: CPUSet
+    due: Instant
+    boot: str = ""
+    """The boot of the machine under which ``due`` means something; what has none is not written to the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,8 @@ class CPUState:
     """The set of a pod with pod-level resources, of which its containers have parts."""
     originals: Mapping[str, Sets] = field(default_factory=dict)
     """What a container was given when it was admitted, kept while resizes change its entry."""
+    leaving: Mapping[str, Mapping[str, Leaving]] = field(default_factory=dict)
+    """Who is to have fewer CPUs than its entry holds, once its time to leave them is over."""
 
     def of(self, uid: str, container: str) -> CPUSet | None:
         """The container's set; None if it has none of its own."""
@@ -68,9 +83,20 @@ class CPUState:
     def with_original(self, uid: str, container: str, cpus: CPUSet) -> "CPUState":
         return replace(self, originals=_put(self.originals, uid, container, cpus))
 
+    def with_leaving(self, uid: str, container: str, leaving: Leaving) -> "CPUState":
+        return replace(self, leaving=_put(self.leaving, uid, container, leaving))
+
+    def without_leaving(self, uid: str, container: str) -> "CPUState":
+        return replace(self, leaving=_drop(self.leaving, uid, container)) if uid in self.leaving else self
+
     def without_entry(self, uid: str, container: str) -> "CPUState":
-        """Without the container's entry and its original set; the pools are as they were."""
-        return replace(self, entries=_drop(self.entries, uid, container), originals=_drop(self.originals, uid, container))
+        """Without the container's entry, its original set, and what it was to leave; the pools are as they were."""
+        return replace(
+            self,
+            entries=_drop(self.entries, uid, container),
+            originals=_drop(self.originals, uid, container),
+            leaving=_drop(self.leaving, uid, container),
+        )
 
     def with_pod(self, uid: str, cpus: CPUSet) -> "CPUState":
         return replace(self, pods={**self.pods, uid: cpus})
@@ -82,15 +108,16 @@ class CPUState:
             pods={key: cpus for key, cpus in self.pods.items() if key != uid},
             entries={key: entry for key, entry in self.entries.items() if key != uid},
             originals={key: entry for key, entry in self.originals.items() if key != uid},
+            leaving={key: entry for key, entry in self.leaving.items() if key != uid},
         )
 
 
-def _put(entries: Mapping[str, Sets], uid: str, container: str, cpus: CPUSet) -> Mapping[str, Sets]:
-    return {**entries, uid: {**entries.get(uid, {}), container: cpus}}
+def _put(entries: Mapping[str, Mapping[str, _Kept]], uid: str, container: str, kept: _Kept) -> Mapping[str, Mapping[str, _Kept]]:
+    return {**entries, uid: {**entries.get(uid, {}), container: kept}}
 
 
-def _drop(entries: Mapping[str, Sets], uid: str, container: str) -> Mapping[str, Sets]:
-    left = {name: cpus for name, cpus in entries.get(uid, {}).items() if name != container}
+def _drop(entries: Mapping[str, Mapping[str, _Kept]], uid: str, container: str) -> Mapping[str, Mapping[str, _Kept]]:
+    left = {name: kept for name, kept in entries.get(uid, {}).items() if name != container}
     others = {key: entry for key, entry in entries.items() if key != uid}
     return {**others, uid: left} if left else others
 
@@ -110,9 +137,16 @@ class _PodEntry(msgspec.Struct, frozen=True, rename="camel"):
     cpu_set: str = msgspec.field(default="", name="cpuSet")
 
 
+class _Leaving(msgspec.Struct, frozen=True, rename="camel"):
+    cpu_set: str = msgspec.field(default="", name="cpuSet")
+    apply_time: int = 0
+    boot_id: str = msgspec.field(default="", name="bootID")
+
+
 class _Data(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     pod_entries: dict[str, _PodEntry] = {}
     originals: dict[str, dict[str, str]] = msgspec.field(default={}, name="original")
+    leaving: dict[str, dict[str, _Leaving]] = msgspec.field(default={}, name="preAssignments")
 
 
 class _File(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -130,7 +164,9 @@ def encode(state: CPUState, policy: str) -> bytes:
     made = _File(policy_name=policy, default_cpu_set=str(state.default), entries=entries)
     pods = {uid: _PodEntry(cpu_set=str(cpus)) for uid, cpus in sorted(state.pods.items())}
     originals = {uid: {name: str(cpus) for name, cpus in sorted(kept.items())} for uid, kept in sorted(state.originals.items())}
-    data = msgspec.json.encode(_Data(pods, originals), order="sorted").decode() if pods or originals else ""
+    leaving = _told(state.leaving)
+    told = _Data(pods, originals, leaving)
+    data = msgspec.json.encode(told, order="sorted").decode() if pods or originals or leaving else ""
     body = msgspec.to_builtins(made)
     body |= {"policyName": policy, "defaultCpuSet": str(state.default), "checksum": _digest(made)}
     if data:
@@ -163,7 +199,24 @@ def decode(raw: bytes, policy: str) -> CPUState:
             for uid, entry in data.pod_entries.items()
         },
         originals=_sets(data.originals),
+        leaving={
+            uid: {
+                name: Leaving(
+                    _parsed(told.cpu_set, f'could not parse cpuset "{told.cpu_set}"'), Instant(told.apply_time), told.boot_id
+                )
+                for name, told in entry.items()
+            }
+            for uid, entry in data.leaving.items()
+        },
     )
+
+
+def _told(leaving: Mapping[str, Mapping[str, Leaving]]) -> dict[str, dict[str, _Leaving]]:
+    found = {
+        uid: {name: _Leaving(str(one.cpus), one.due, one.boot) for name, one in sorted(entry.items()) if one.boot}
+        for uid, entry in sorted(leaving.items())
+    }
+    return {uid: entry for uid, entry in found.items() if entry}
 
 
 def _sets(entries: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, CPUSet]]:
