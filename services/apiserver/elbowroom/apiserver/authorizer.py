@@ -1,10 +1,13 @@
 """Who may do what.
 
 Administrators (``system:masters``) may do everything. A kubelet may read what it needs, write the status of its own Node and of the
-pods bound to it, keep its Lease, tell events; it never touches another node's objects. The scheduler and the controllers have broad
+pods bound to it, mirror its own pods, keep its Lease, tell events; it never touches another node's objects. The scheduler and the controllers have broad
 rights. Everybody else, the anonymous user among them, has none: roles are not emulated.
 """
 
+import msgspec
+
+from elbowroom.api.objects import ObjectMeta, PodSpec
 from elbowroom.apiserver import statuses
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Store
@@ -110,6 +113,8 @@ def _node_refusal(request: ApiRequest, node: str, what: str, store: Store) -> Ap
                 f'User "{request.user}" cannot {verb} resource "leases" in API group "{request.group}" in the namespace '
                 f'"{request.namespace}": can only access node lease with the same name as the requesting node',
             )
+        case "pods" if verb == "create":
+            return _mirror_refusal(request, node, store)
         case "pods" | "pods/status" | "pods/eviction" if (verb, what) in _NODE_POD_RIGHTS:
             pod = store.get("pods", request.namespace, request.name)
             if pod is None or pod.document["spec"].get("nodeName") == node:
@@ -121,6 +126,41 @@ def _node_refusal(request: ApiRequest, node: str, what: str, store: Store) -> Ap
 
 
 _NODE_POD_RIGHTS = frozenset((("delete", "pods"), ("update", "pods/status"), ("patch", "pods/status"), ("create", "pods/eviction")))
+
+
+class _Mirror(msgspec.Struct):
+    """What a node's right to create a pod hangs on."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
+def _mirror_refusal(request: ApiRequest, node: str, store: Store) -> ApiError | None:
+    """A node may create mirrors of its own pods, and no other pod."""
+    try:
+        pod = msgspec.json.decode(request.body, type=_Mirror)
+    except msgspec.MsgspecError:
+        return cannot(request, "pods")
+    owners = pod.metadata.owner_references
+    found = store.get("nodes", "", node)
+    uid = "" if found is None else found.document["metadata"].get("uid", "")
+    if "kubernetes.io/config.mirror" not in pod.metadata.annotations:
+        why = f'pod does not have "kubernetes.io/config.mirror" annotation, node "{node}" can only create mirror pods'
+    elif pod.spec.node_name != node:
+        why = f'node "{node}" can only create pods with spec.nodeName set to itself'
+    elif len(owners) > 1:
+        why = f'node "{node}" can only create pods with a single owner reference set to itself'
+    elif not owners or (owners[0].api_version, owners[0].kind, owners[0].name) != ("v1", "Node", node):
+        why = f'node "{node}" can only create pods with an owner reference set to itself'
+    elif not owners[0].controller:
+        why = f'node "{node}" can only create pods with a controller owner reference set to itself'
+    elif owners[0].block_owner_deletion:
+        why = f'node "{node}" must not set blockOwnerDeletion on an owner reference'
+    elif owners[0].uid != uid:
+        why = f"node {node} UID mismatch: expected {owners[0].uid} got {uid}"
+    else:
+        return None
+    return statuses.forbidden("", "pods", pod.metadata.name, why)
 
 
 def cannot(request: ApiRequest, what: str) -> ApiError:
