@@ -1,8 +1,8 @@
 """Who may do what.
 
 Administrators (``system:masters``) may do everything. A kubelet may read what it needs, write the status of its own Node and of the
-pods bound to it, mirror its own pods, keep its Lease, tell events; it never touches another node's objects. The scheduler and the controllers have broad
-rights. Everybody else, the anonymous user among them, has none: roles are not emulated.
+pods bound to it, mirror its own pods, keep its Lease, tell events; it never touches another node's objects. The scheduler and the
+controllers have broad rights. Everybody else, the anonymous user among them, has none: roles are not emulated.
 """
 
 import msgspec

@@ -191,7 +191,7 @@ def _defaulted(spec: dict[str, Any]) -> dict[str, Any]:
     for part in ("containers", "initContainers"):
         containers = spec.get(part)
         if isinstance(containers, list):
-            spec[part] = [_with_requests(container) for container in containers]
+            spec[part] = [_with_pull_policy(_with_requests(container)) for container in containers]
     if spec.get("priority") is None and spec.get("priorityClassName") in PRIORITIES:
         spec["priority"] = PRIORITIES[spec["priorityClassName"]]
     everything = {"operator": "Exists", "effect": "NoExecute"}
@@ -212,6 +212,13 @@ def _with_requests(container: Any) -> Any:
     if "limits" in texts:
         texts["requests"] = {**texts["limits"], **texts.get("requests", {})}
     return {**container, "resources": {**resources, **texts}}
+
+
+def _with_pull_policy(container: Any) -> Any:
+    if not isinstance(container, dict) or container.get("imagePullPolicy"):
+        return container
+    _, _, tag = str(container.get("image", "")).rpartition("/")[2].partition(":")
+    return {**container, "imagePullPolicy": "IfNotPresent" if tag not in ("", "latest") else "Always"}
 
 
 def _texts(amounts: Mapping[str, Any]) -> dict[str, Any]:
