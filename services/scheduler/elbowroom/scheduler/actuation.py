@@ -96,13 +96,16 @@ class Actuator:
     def begin(
         self, now: Instant, preemptor: PodInfo, node: str, victims: Sequence[PodInfo], nominated: Sequence[PodInfo]
     ) -> tuple[list[Effect], list[Ended]]:
-        """Start a round. ``victims``: the most important first; those that are ending already get no call (SC-117)."""
+        """Start a round. ``victims``: the most important first; those that are ending already get no call, and where nobody else
+        is left nothing happens at all (SC-117).
+        """
         effects: list[Effect] = []
-        for other in nominated:
-            effects += self._withdraw(now, other)
         living = [info for info in victims if not info.pod.is_terminating]
         if not living or preemptor.uid in self._by_preemptor:
             return effects, []
+        for other in nominated:
+            if other.pod.status.nominated_node_name:
+                effects += self._withdraw(now, other)
         self._count += 1
         ordered = [_Victim(info, index + 1) for index, info in enumerate(living)]
         *others, last = ordered
@@ -129,7 +132,7 @@ class Actuator:
             round_ = self._rounds[number]
             victim = round_.waiting[uid]
             if self._is_going(victim.info):
-                effects += self._gone(now, round_, victim)
+                effects += self._gone(now, round_, victim, was_ours=victim.is_told)
             elif victim.tries >= TRIES_MAX:
                 effects += self._settle(now, round_, victim, ok=False)
             elif victim.stage == "condition":
@@ -148,17 +151,20 @@ class Actuator:
         status = finished.api().status
         effects: list[Effect] = []
         if status == 404:
-            effects += self._gone(now, round_, victim, told=call.stage == "delete")
+            # It went by itself, unless an earlier deletion of ours, whose reply was lost, did it.
+            was_ours = call.stage == "delete" and victim.tries > 0
+            effects += [Step(f"S8.{victim.number}")] if call.stage == "delete" else []
+            effects += self._gone(now, round_, victim, was_ours=was_ours)
         elif 200 <= status < 300:
             if call.stage == "condition":
                 effects += self._delete(now, round_, victim)
             else:
-                effects += self._gone(now, round_, victim, told=True)
+                effects += [Step(f"S8.{victim.number}"), *self._gone(now, round_, victim, was_ours=True)]
         elif (status == 0 and not finished.code.definite) or status >= 500 or status in (409, 429):
             victim.tries += 1
             self._again[call.round, call.victim] = Instant(now + seconds(RETRY_SECONDS * 2 ** min(victim.tries - 1, 4)))
         elif self._is_going(victim.info):
-            effects += self._gone(now, round_, victim)
+            effects += self._gone(now, round_, victim, was_ours=False)
         else:
             reason = {"victim": victim.info.key, "stage": call.stage, "status": status, "message": finished.message}
             effects.append(Note("sch.preempt.failed", reason))
@@ -228,12 +234,14 @@ class Actuator:
         victim.is_told = True
         return [*said, *self._calls.api(now, request, context=call), Step(f"S7.{victim.number}")]
 
-    def _gone(self, now: Instant, round_: _Round, victim: _Victim, told: bool = False) -> list[Effect]:
-        effects: list[Effect] = [Step(f"S8.{victim.number}")] if told else []
-        text = f"Preempted by pod {round_.preemptor.uid} on node {round_.node}"
-        effects += self._recorder.tell(
-            now, victim.info.pod, "Normal", "Preempted", "Preempting", text, related=round_.preemptor.pod
-        )
+    def _gone(self, now: Instant, round_: _Round, victim: _Victim, was_ours: bool) -> list[Effect]:
+        """The victim is gone or ending. Only where we did it (or may have) it is told so (SC-120)."""
+        effects: list[Effect] = []
+        if was_ours:
+            text = f"Preempted by pod {round_.preemptor.uid} on node {round_.node}"
+            effects += self._recorder.tell(
+                now, victim.info.pod, "Normal", "Preempted", "Preempting", text, related=round_.preemptor.pod
+            )
         return effects + self._settle(now, round_, victim, ok=True)
 
     def _settle(self, now: Instant, round_: _Round, victim: _Victim, ok: bool) -> list[Effect]:
