@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from elbowroom.api.objects import LabelSelector, Node, NodeSelectorTerm, Pod, Taint, Toleration
 from elbowroom.api.resources import Resources, add, of, qos_class, spec_requests, subtract
 from elbowroom.api.selectors import matches
+from elbowroom.kubelet.machinestate import MachineState
 
 CRITICAL_PRIORITY = 2_000_000_000
 PREEMPTED = "Preempted in order to admit critical pod"
@@ -91,11 +92,42 @@ def lacks(request: Resources, others: Crowd, node: Node) -> list[Lack]:
     return found
 
 
-def refusal(pod: Pod, request: Resources, others: Crowd, node: Node, *, restarted: bool = False) -> Refusal | None:
-    """Why ``pod``, asking for ``request``, may not be on ``node`` beside ``others``; None if it may.
+AT_EASE = MachineState()
+SHUTDOWN = Refusal("NodeShutdown", "Pod was rejected as the node is shutting down.")
+MEMORY_TAINT = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
+
+
+def refusal(
+    pod: Pod,
+    request: Resources,
+    others: Crowd,
+    node: Node,
+    *,
+    restarted: bool = False,
+    state: MachineState = AT_EASE,
+) -> Refusal | None:
+    """Why ``pod``, asking for ``request``, may not be on ``node`` beside ``others``; None if it may, in RC-73's order.
 
     ``restarted``: the pod ran here before the kubelet did; then where it may be is no longer asked (RC-128).
     """
+    pressed = _pressed(pod, state)
+    if pressed is not None:
+        return pressed
+    found = _unfit(pod, request, others, node, restarted=restarted)
+    return SHUTDOWN if found is None and state.shutting_down else found
+
+
+def _pressed(pod: Pod, state: MachineState) -> Refusal | None:
+    """The eviction manager's: critical pods come in whatever befalls; memory pressure keeps out those that ask for nothing."""
+    if not state.pressure or is_critical(pod):
+        return None
+    bold = qos_class(pod) != "BestEffort" or tolerated(MEMORY_TAINT, pod.spec.tolerations)
+    if state.pressure == ("MemoryPressure",) and bold:
+        return None
+    return Refusal("Evicted", f"The node had condition: [{' '.join(state.pressure)}]. ")
+
+
+def _unfit(pod: Pod, request: Resources, others: Crowd, node: Node, *, restarted: bool) -> Refusal | None:
     short = lacks(request, others, node)
     elsewhere = None if restarted else _misplaced(pod, others, node)
     if short:

@@ -11,9 +11,10 @@ import msgspec
 
 from elbowroom.api.objects import Container, Node, Pod, ResourceRequirements
 from elbowroom.api.resources import Resources, of, qos_class, spec_requests
-from elbowroom.kubelet.admission import Crowd, NoVictims, is_critical, refusal, unexpected, victims
+from elbowroom.kubelet.admission import AT_EASE, Crowd, NoVictims, is_critical, refusal, unexpected, victims
 from elbowroom.kubelet.checkpoint import PodResources
 from elbowroom.kubelet.config import KubeletConfig
+from elbowroom.kubelet.machinestate import MachineState
 
 # ---------------------------------------------------------------- layers
 
@@ -119,6 +120,7 @@ class Rules:
     """Row 2 of the profiles: the kubelet says it, since the API server does not."""
     evicts_for_resize: bool = False
     """Row 10: a critical pod's resize pushes others out."""
+    state: MachineState = AT_EASE
 
 
 def judge(wanted: Pod, allocated: Pod, others: Crowd, rules: Rules) -> Verdict:
@@ -126,7 +128,7 @@ def judge(wanted: Pod, allocated: Pod, others: Crowd, rules: Rules) -> Verdict:
     impossible = infeasible(wanted, allocated, rules)
     if impossible is not None:
         return impossible
-    refused = refusal(wanted, spec_requests(wanted), others, rules.node)
+    refused = refusal(wanted, spec_requests(wanted), others, rules.node, state=rules.state)
     if refused is None:
         return Granted()
     if refused.lacks and rules.evicts_for_resize and is_critical(wanted):

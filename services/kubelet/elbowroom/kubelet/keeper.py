@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from elbowroom.api.objects import Node
 from elbowroom.kubelet import node as documents
 from elbowroom.kubelet.config import KubeletConfig
+from elbowroom.kubelet.machinestate import MachineState
 from elbowroom.machine import Effect, Instant, Note, SetTimer, seconds
 from elbowroom.rpc import MERGE_PATCH, Calls, Finished, create, patch
 
@@ -21,6 +22,7 @@ class Services(Protocol):
     """What the keeper needs of its kubelet."""
 
     config: KubeletConfig
+    machine_state: MachineState
 
     @property
     def node(self) -> Node: ...
@@ -48,7 +50,9 @@ class NodeKeeper:
         if missing:
             self._patch(now, "labels", {"metadata": {"labels": missing}})
         heartbeat = now >= self._heartbeat_at
-        wanted = documents.status(now, node, self._kubelet.config, self._kubelet.not_ready(now), heartbeat=heartbeat)
+        kubelet = self._kubelet
+        pressure = kubelet.machine_state.pressure
+        wanted = documents.status(now, node, kubelet.config, kubelet.not_ready(now), heartbeat=heartbeat, pressure=pressure)
         if not wanted:
             return
         told = _without_times(wanted)

@@ -16,12 +16,13 @@ from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Container, Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
 from elbowroom.api.resources import spec_requests
 from elbowroom.cache import Change, Reflector, WorkQueue
-from elbowroom.kubelet import admission, keeper, proxy, staticpods, status
+from elbowroom.kubelet import admission, keeper, proxy, shutdown, staticpods, status
 from elbowroom.kubelet import node as node_documents
 from elbowroom.kubelet.allocation import desired, same
 from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
 from elbowroom.kubelet.config import ConfigError, KubeletConfig, parse
 from elbowroom.kubelet.feed import RuntimeFeed
+from elbowroom.kubelet.machinestate import SHUTTING_DOWN, MachineState, state_of
 from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics
 from elbowroom.kubelet.publisher import FINAL, Publisher
 from elbowroom.kubelet.recorder import Recorder
@@ -100,6 +101,9 @@ class Kubelet:
         self._resizes = Resizes(self)
         self._publisher = Publisher(self._calls, self._retry_status)
         self._static = StaticPods(self, self._calls)
+        self._shutdown = shutdown.Shutdown(self)
+        self.machine_state = MachineState()
+        """What of the machine's state is heeded: from the boot on, and of a shutdown if there is grace for one."""
         self._out: list[Effect] = []
         self._node: Node | None = None
         self._configured = False
@@ -200,6 +204,8 @@ class Kubelet:
             case _ if name == RETRY:
                 self._retry_armed = None
                 self._resizes.attempt_all(now, PERIODIC)
+            case shutdown.TIMER:
+                self._shutdown.next_band(now)
             case keeper.LEASE:
                 self._renew(now)
             case keeper.NODE:
@@ -312,6 +318,7 @@ class Kubelet:
             self._static.apply(now)
             return
         self._resizes.drop(worker)
+        self._shutdown.ended(now, worker.uid)
         for waiting in list(self._waiting_room.values()):
             self._admit(now, waiting)
         self._resizes.victims_ended(now)
@@ -413,6 +420,7 @@ class Kubelet:
             self._resizes.attempt_all(now, PODS_ADDED)
         for worker in list(self.workers.values()):
             self._go_on(now, worker)
+        self._look_at_machine(now)
 
     def _take_all(self, now: Instant) -> None:
         documents = list(self._pods.store.values())
@@ -491,6 +499,19 @@ class Kubelet:
             worker.sync(now)
         self._index(worker)
 
+    def _look_at_machine(self, now: Instant) -> None:
+        """Something may have befallen the machine."""
+        before, told = self.machine_state, state_of(self.node)
+        cancelled = self._shutdown.looked(now, told)
+        self.machine_state = MachineState(self._shutdown.under_way, told.pressure)
+        if before != self.machine_state:
+            self._keeper.update(now)
+        if cancelled or not set(before.pressure) <= set(told.pressure):
+            self._resizes.machine_recovered(now)
+
+    def tell_of_node(self, now: Instant, regarding: Mapping[str, str], kind: str, reason: str, message: str) -> None:
+        self.emit(*self._recorder.record(now, regarding, kind, reason, message))
+
     def _index(self, worker: PodWorker) -> None:
         if worker.sandbox is not None:
             self._by_sandbox[worker.sandbox.sandbox] = worker
@@ -553,7 +574,7 @@ class Kubelet:
         known = boot and worker.layer is not None
         others = self._resizes.crowd(allocated_only=known).without(worker.uid)
         ran = known and self.config.on("NotEvictPodOnKubeletRestart") and worker.sandbox is not None
-        refused = admission.refusal(pod, spec_requests(pod), others, self.node, restarted=ran)
+        refused = admission.refusal(pod, spec_requests(pod), others, self.node, restarted=ran, state=self.machine_state)
         if refused is not None and refused.lacks and admission.is_critical(pod):
             chosen = admission.victims(pod, others, refused.lacks)
             if not isinstance(chosen, admission.NoVictims):
@@ -677,7 +698,7 @@ class Kubelet:
             self.metrics.preemptions.labels(lacks[0].resource if lacks else "").inc()
             self.emit(Note("kl.preempt", {"pod": victim.key, "uid": victim.uid}))
             grace = float(victim.pod.spec.termination_grace_period_seconds)
-            victim.end(grace, Eviction("Preempting", admission.PREEMPTED, disrupted=True))
+            victim.end(grace, Eviction("Preempting", admission.PREEMPTED, disruption=admission.PREEMPTED_CONDITION))
             victim.sync(now)
 
     def _watch_deadline(self, now: Instant, worker: PodWorker) -> None:
@@ -770,6 +791,7 @@ class Kubelet:
         if not self._configured and not self._refused_config:
             try:
                 self.config = parse(found.metadata.annotations, self.profile)
+                self._shutdown.bands = shutdown.bands_of(found.metadata.annotations)
                 self._configured = True
                 self._static.watch(self.config.static_pod_path)
             except ConfigError as why:
@@ -778,6 +800,7 @@ class Kubelet:
         if not self._booted:
             return
         self._keeper.update(now)
+        self._look_at_machine(now)
         if old is not None:
             self._resizes.node_changed(now, old)
         if disabled != self._preemption_disabled:
@@ -787,6 +810,8 @@ class Kubelet:
 
     def not_ready(self, now: Instant) -> str:
         """Why the node is not ready; empty if it is."""
+        if self._shutdown.under_way:
+            return SHUTTING_DOWN
         overdue = any(worker.busy for worker in self.workers.values())
         down = overdue and now - self._runtime_heard > seconds(RUNTIME_DOWN_SECONDS)
         return "container runtime is down" if down else ""

@@ -5,11 +5,11 @@ status is written when it differs from what it should be, and every five minutes
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elbowroom.api.objects import Node
-from elbowroom.api.resources import of, resource_list
+from elbowroom.api.resources import Resources, of, resource_list
 from elbowroom.kubelet.config import KubeletConfig, allocatable_of
 from elbowroom.machine import Instant, as_micro_time, as_time
 
@@ -49,10 +49,18 @@ def labels(node: Node) -> dict[str, str]:
     return {name: value for name, value in wanted.items() if name not in node.metadata.labels}
 
 
-def status(now: Instant, node: Node, config: KubeletConfig, not_ready: str = "", *, heartbeat: bool = False) -> dict[str, Any]:
+def status(
+    now: Instant,
+    node: Node,
+    config: KubeletConfig,
+    not_ready: str = "",
+    *,
+    heartbeat: bool = False,
+    pressure: Sequence[str] = (),
+) -> dict[str, Any]:
     """What of the Node's status has to be written; empty if it is as it should be and no ``heartbeat`` is due.
 
-    ``not_ready`` says why the node is not ready.
+    ``not_ready`` says why the node is not ready, ``pressure`` which conditions of that kind hold.
     """
     found: dict[str, Any] = {}
     if not node.status.capacity:
@@ -60,7 +68,7 @@ def status(now: Instant, node: Node, config: KubeletConfig, not_ready: str = "",
     if not node.status.allocatable:
         capacity = of(node.status.capacity or found["capacity"])
         found["allocatable"] = resource_list(allocatable_of(capacity, config.reserved))
-    conditions = _conditions(now, node, not_ready)
+    conditions = _conditions(now, node, not_ready, pressure)
     stale = any(_meaning(node, c["type"]) != (c["status"], c["reason"], c["message"]) for c in conditions)
     if list(node.status.declared_features) != declared_features(config):
         found["declaredFeatures"] = declared_features(config)
@@ -86,6 +94,11 @@ def status(now: Instant, node: Node, config: KubeletConfig, not_ready: str = "",
     }
 
 
+def capacity_of(node: Node, config: KubeletConfig) -> Resources:
+    """What the node has, or will be said to have."""
+    return of(node.status.capacity or _capacity(config))
+
+
 def _capacity(config: KubeletConfig) -> dict[str, str]:
     return {
         "cpu": str(config.hardware.cpus),
@@ -102,12 +115,20 @@ _HEALTHY = (
 )
 
 
-def _conditions(now: Instant, node: Node, not_ready: str) -> list[dict[str, Any]]:
+_PRESSED = {
+    "MemoryPressure": ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    "DiskPressure": ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+    "PIDPressure": ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+}
+
+
+def _conditions(now: Instant, node: Node, not_ready: str, pressure: Sequence[str]) -> list[dict[str, Any]]:
     ready = ("Ready", "False", "KubeletNotReady", not_ready)
     if not not_ready:
         ready = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
     found = []
-    for kind, holds, reason, message in (*_HEALTHY, ready):
+    health = [(k, "True", *_PRESSED[k]) if k in pressure else (k, holds, reason, message) for k, holds, reason, message in _HEALTHY]
+    for kind, holds, reason, message in (*health, ready):
         before = node.condition(kind)
         since = before.last_transition_time if before is not None and before.status == holds else None
         found.append(

@@ -27,6 +27,7 @@ from elbowroom.kubelet.allocation import (
 )
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
+from elbowroom.kubelet.machinestate import MachineState
 from elbowroom.kubelet.metrics import Metrics, priority_bucket
 from elbowroom.kubelet.pending import PendingQueue, Rank
 from elbowroom.kubelet.status import ResizeCondition
@@ -44,6 +45,7 @@ class Services(Protocol):
 
     profile: Profile
     config: KubeletConfig
+    machine_state: MachineState
     allocated: Checkpoint
     metrics: Metrics
     workers: dict[str, PodWorker]
@@ -128,6 +130,11 @@ class Resizes:
         if len(self._queue):
             self.attempt_all(now, NODE_UPDATED)
 
+    def machine_recovered(self, now: Instant) -> None:
+        """What hindered pods for the machine's sake is over."""
+        if len(self._queue):
+            self.attempt_all(now, NODE_UPDATED)
+
     def attempt_all(self, now: Instant, trigger: str) -> None:
         """RC-64, RC-65: try every pending resize, in the queue's order; one that fails hinders none behind it."""
         self.retry_at = Instant(now + self._kubelet.config.retry_ns)
@@ -154,6 +161,7 @@ class Resizes:
             kubelet.node,
             kubelet.config,
             infeasible_above_allocatable=not kubelet.profile.refuses_above_allocatable,
+            state=kubelet.machine_state,
             evicts_for_resize=not kubelet.config.on(RESIZE_PREEMPTION) and not kubelet.node.resize_preemption_disabled,
         )
 

@@ -64,8 +64,12 @@ class Eviction:
     message: str
     fails: bool = False
     """It has failed even if its containers end well."""
-    disrupted: bool = False
-    """It gets the condition DisruptionTarget."""
+    disruption: str = ""
+    """The message of the condition DisruptionTarget; empty: it gets none."""
+
+    @property
+    def disrupted(self) -> bool:
+        return bool(self.disruption)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,8 +430,7 @@ def _conditions(
     found: list[dict[str, Any]] = []
     terminal = phase in ("Succeeded", "Failed")
     if s.eviction is not None and s.eviction.disrupted and terminal:
-        words = ("TerminationByKubelet", "Pod was preempted by Kubelet to accommodate a critical pod.")
-        found.append(_condition(s, DISRUPTED, True, *words))
+        found.append(_condition(s, DISRUPTED, True, "TerminationByKubelet", s.eviction.disruption))
     if not terminal:
         if s.pending is not None:
             found.append(s.pending.document(PENDING))
