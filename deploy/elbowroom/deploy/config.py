@@ -35,7 +35,7 @@ NAME = r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$"
 FILE_BYTES_MAX = 1024 * 1024
 
 
-class _Model(BaseModel):
+class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True, strict=True)
 
 
@@ -56,7 +56,7 @@ Quantity = Annotated[str, BeforeValidator(_as_text), AfterValidator(_is_quantity
 Label = Annotated[str, BeforeValidator(_as_text)]
 
 
-class Taint(_Model):
+class Taint(Model):
     """A taint that the nodes bear from the start."""
 
     key: str
@@ -64,7 +64,7 @@ class Taint(_Model):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
-class Machine(_Model):
+class Machine(Model):
     """The hardware of a node (annotation ``elbowroom.dev/machine``)."""
 
     sockets: int | None = Field(default=None, ge=1)
@@ -75,7 +75,7 @@ class Machine(_Model):
     swap: Quantity | None = None
 
 
-class Nodes(_Model):
+class Nodes(Model):
     """So many nodes alike, named ``namePrefix`` and a number from 1."""
 
     count: int = Field(default=1, ge=0, le=10_000)
@@ -99,11 +99,11 @@ class Nodes(_Model):
         return [f"{self.name_prefix}{number}" for number in range(1, self.count + 1)]
 
 
-class Apiserver(_Model):
+class Apiserver(Model):
     store: Literal["sqlite", "memory"] = "sqlite"
 
 
-class Scheduler(_Model):
+class Scheduler(Model):
     """The open questions of the KEPs as policies (docs/policies.md; absent: the profile's), and upstream's configuration."""
 
     nomination_tracking: Literal["none", "memory", "nominatedNodeName", "specNodeName"] | None = None
@@ -119,7 +119,7 @@ class Scheduler(_Model):
         return config
 
 
-class Spec(_Model):
+class Spec(Model):
     profile: Literal["lab", "v1.37"] = "lab"
     feature_gates: dict[str, bool] = {}
     time_scale: float = Field(default=1.0, gt=0, le=1000)
@@ -159,11 +159,11 @@ class Spec(_Model):
         return groups
 
 
-class Metadata(_Model):
+class Metadata(Model):
     name: str | None = Field(default=None, pattern=NAME)
 
 
-class Cluster(_Model):
+class Cluster(Model):
     """The whole file; ``Cluster()`` is three nodes of 4 CPUs and 16Gi."""
 
     api_version: Literal["elbowroom.dev/v1alpha1"] = API_VERSION
@@ -207,7 +207,7 @@ def _node(name: str, group: Nodes) -> dict[str, Any]:
     }
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     """Without aliases: a few lines of them stand for more than can be looked at, or be shown in a message."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -222,7 +222,7 @@ def load(path: Path) -> Cluster:
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             raise UserError(f"{path}: larger than {FILE_BYTES_MAX} bytes; this is no cluster.yaml")
-        document = _Loader(path.read_text(encoding="utf-8")).get_single_data()
+        document = Loader(path.read_text(encoding="utf-8")).get_single_data()
     except OSError as why:
         raise UserError(f"{path}: {why.strerror or why}") from why
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as why:

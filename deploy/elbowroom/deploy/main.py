@@ -24,6 +24,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+chaos = typer.Typer(help="Break a cluster of real processes, and judge what came of it.", no_args_is_help=True)
+app.add_typer(chaos, name="chaos")
+
 Name = Annotated[str, typer.Option("--name", envvar="ELBOWROOM_NAME", help="Which cluster; several live side by side.")]
 FailpointLabel = Annotated[str | None, typer.Option("--at", metavar="FAILPOINT", help="Not now but at that step: K4, S7.1.")]
 
@@ -65,6 +68,8 @@ class Story(StrEnum):
     INFEASIBLE = "infeasible"
     NODE_POLICY = "node-policy"
     CHAOS = "chaos"
+    NUMA = "numa"
+    SCALE_DELAY = "scale-delay"
 
 
 class Suite(StrEnum):
@@ -230,7 +235,7 @@ def check(
     except (files.UnreadableHistoryError, OSError) as why:
         raise UserError(str(why)) from why
     print(verdict.text())
-    raise typer.Exit(1 if verdict.failures else 0)
+    raise typer.Exit(0 if verdict.verdict == "valid" else 1)
 
 
 @app.command()
@@ -241,18 +246,91 @@ def explore(
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.0, help="Stop after so long.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes side by side; 0: one a processor.")] = 0,
     replay: Annotated[int | None, typer.Option("--replay", metavar="SEED", help="One seed again, with the whole verdict.")] = None,
-    systematic: Annotated[bool, typer.Option("--systematic", help="No seeds: die before each single effect.")] = False,
+    shrink: Annotated[
+        int | None, typer.Option("--shrink", metavar="SEED", help="Leave out of a failing seed's plan what it fails without.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Without the faults that a seed draws.")] = False,
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", metavar="PEER@LABEL#HITS:ACTION", help="With --replay: a fault at a step (quiet but for it)."),
+    ] = None,
+    keep: Annotated[str, typer.Option("--keep", metavar="N,N", help="With --replay: only these parts of the plan.")] = "",
+    systematic: Annotated[
+        bool, typer.Option("--systematic", help="One seed: at each labelled step it passes a crash, a stop, a delay, a disk error.")
+    ] = False,
+    deaths: Annotated[bool, typer.Option("--deaths", help="One seed: a death before each single effect.")] = False,
+    pairs: Annotated[int, typer.Option("--pairs", min=0, metavar="N", help="One seed: so many pairs of faults at steps.")] = 0,
     profile: Annotated[ProfileName, typer.Option(help="The design or the release.")] = ProfileName.LAB,
 ) -> None:
     """Tell a story in one process, on a seeded bus and a virtual clock, once for each seed; exit 1 names those that went wrong."""
+    from elbowroom.deploy.explore import run as runs
     from elbowroom.deploy.explore import show
 
-    if replay is not None:
-        raise typer.Exit(0 if show.replay(scenario.value, replay, profile.value) else 1)
-    went_well = show.explore(
-        scenario.value, first_seed, count, jobs=jobs, minutes=minutes, each_effect=systematic, profile=profile.value
-    )
-    raise typer.Exit(0 if went_well else 1)
+    story, name = scenario.value, profile.value
+    if replay is not None or shrink is not None:
+        try:
+            points = tuple(runs.Point.of(text) for text in at or ())
+            kept = None if not keep else tuple(int(number) for number in keep.split(",") if number != "none")
+        except ValueError as why:
+            raise UserError(str(why)) from why
+        seed, hostile = (replay if replay is not None else shrink) or 0, not quiet and not points
+        one = runs.Run(seed, hostile=hostile, profile=name, scenario=story, points=points, kept=kept)
+        raise typer.Exit(0 if (show.replay(one) if replay is not None else show.shrink(one)) else 1)
+    if deaths:
+        wanted, what = runs.deaths(first_seed, name, story), "deaths, one before each effect"
+    elif pairs:
+        wanted, what = runs.pairs(first_seed, pairs, name, story), "pairs of faults at steps"
+    elif systematic:
+        wanted, what = runs.systematic(first_seed, name, story), "faults, one at each step"
+    else:
+        wanted, what = runs.seeds(first_seed, count, name, story), "seeds with faults"
+    raise typer.Exit(0 if show.explore(wanted, what, jobs=jobs, minutes=minutes) else 1)
+
+
+@chaos.command("run")
+def chaos_run(
+    scenario: Annotated[str, typer.Argument(help="A built-in scenario (see 'chaos list') or a YAML file.")],
+    seed: Annotated[int, typer.Option("--seed", help="Draws the faults; the same seed, the same plan.")] = 1,
+    duration: Annotated[str | None, typer.Option("--duration", metavar="60s", help="How long things go wrong.")] = None,
+    name: Annotated[str, typer.Option("--name", help="Break that running cluster instead of a new one.")] = "",
+    keep: Annotated[bool, typer.Option("--keep", help="Leave a new cluster up afterwards.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the history as a page for a browser.")] = None,
+) -> None:
+    """Break a cluster while it is used, heal it, wait until all is well, and judge what was recorded; exit 1 if not all was."""
+    from elbowroom.deploy.chaos import command
+
+    raise typer.Exit(0 if command.run(scenario, seed, duration, name=name, keep=keep, html=html) else 1)
+
+
+@chaos.command("list")
+def chaos_list() -> None:
+    """Print the built-in scenarios."""
+    from elbowroom.deploy.chaos import command
+
+    print(command.listing())
+
+
+@chaos.command("schema")
+def chaos_schema() -> None:
+    """Print the JSON schema of a scenario file."""
+    import json
+
+    from elbowroom.deploy.chaos import scenario
+
+    print(json.dumps(scenario.schema(), indent=2))
+
+
+@chaos.command("marathon")
+def chaos_marathon(
+    minutes: Annotated[float, typer.Option("--minutes", min=0.0, help="Stop after so long.")] = 5.0,
+    kills: Annotated[int, typer.Option("--kills", min=1, help="Stop after so many kill -9.")] = 10_000,
+    first_seed: Annotated[int, typer.Option("--first-seed", help="The seed of the first round.")] = 1,
+    only: Annotated[list[str] | None, typer.Option("--only", metavar="SCENARIO", help="Only scenarios of that name.")] = None,
+) -> None:
+    """Run all scenarios in turn, round after round with seed after seed; exit 1 at the first that goes wrong."""
+    from elbowroom.deploy.chaos import command
+
+    raise typer.Exit(0 if command.marathon(minutes, kills, first_seed, only or []) else 1)
 
 
 @app.command()
