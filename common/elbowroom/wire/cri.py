@@ -40,6 +40,7 @@ class LinuxResources(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_period: int = 0
     memory_limit_bytes: int = 0
     cpuset_cpus: str = ""
+    cpuset_mems: str = ""
 
     def updated(self, new: "LinuxResources") -> "LinuxResources":
         """These after an update with ``new``: what is 0 or empty there stays as it is (RC-115)."""
@@ -49,7 +50,13 @@ class LinuxResources(msgspec.Struct, frozen=True, omit_defaults=True):
             new.cpu_period or self.cpu_period,
             new.memory_limit_bytes or self.memory_limit_bytes,
             new.cpuset_cpus or self.cpuset_cpus,
+            new.cpuset_mems or self.cpuset_mems,
         )
+
+    @property
+    def places_only(self) -> bool:
+        """Does it say only where to run?"""
+        return self == LinuxResources(cpuset_cpus=self.cpuset_cpus, cpuset_mems=self.cpuset_mems)
 
 
 class SandboxId(msgspec.Struct, frozen=True):

@@ -12,8 +12,14 @@ from typing import Any
 import msgspec
 
 from elbowroom.api.gates import ALIASES, DEFAULT_GATES, Profile
-from elbowroom.api.quantity import QuantityError
+from elbowroom.api.quantity import QuantityError, format_bytes
 from elbowroom.api.resources import Resources, add, of, subtract
+from elbowroom.kubelet.managers.cpuset import CPUSet
+from elbowroom.kubelet.managers.hints import POLICIES, SCOPES
+from elbowroom.kubelet.managers.manager import Settings
+from elbowroom.kubelet.managers.options import OptionError, check_with_machine, static_options
+from elbowroom.kubelet.managers.static import Refused, StaticPolicy, reserved_of
+from elbowroom.kubelet.managers.topology import Topology
 from elbowroom.machine import seconds
 
 KUBELET_CONFIG = "elbowroom.dev/kubelet-config"
@@ -21,6 +27,10 @@ MACHINE = "elbowroom.dev/machine"
 
 PREVIEWS = ("none", "5554", "6122A", "6122B")
 RETRY_FIRST_SECONDS, RETRY_SECONDS = 30.0, 180.0
+RECONCILE_SECONDS = 10
+NUMA_NODES_MAX = 8
+CORES = 4
+CPU_POLICIES = ("none", "static")
 SCALE_DELAY_SECONDS_MAX = 10.0
 
 
@@ -34,16 +44,37 @@ class Hardware:
 
     sockets: int = 1
     numa_nodes_per_socket: int = 1
-    cores_per_numa: int = 4
+    cores_per_numa: int = CORES
     threads_per_core: int = 1
     cgroup_version: int = 2
     swap_bytes: int = 0
     told: bool = False
     """Somebody described it."""
+    cores_per_uncore: int = 0
+    """That share an uncore cache; 0: those of a NUMA node do."""
 
     @property
     def cpus(self) -> int:
         return self.sockets * self.numa_nodes_per_socket * self.cores_per_numa * self.threads_per_core
+
+    @property
+    def topology(self) -> Topology:
+        return Topology.regular(
+            sockets=self.sockets,
+            numa_nodes_per_socket=self.numa_nodes_per_socket,
+            cores_per_numa=self.cores_per_numa,
+            threads_per_core=self.threads_per_core,
+            cores_per_uncore=self.cores_per_uncore,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is withheld from pods: CPUs by number, amounts, and bytes of memory for hard eviction."""
+
+    cpus: CPUSet
+    resources: Resources
+    eviction: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +95,9 @@ class KubeletConfig:
     hardware: Hardware = Hardware()
     static_pod_path: str = ""
     """Where the manifests of static pods are; empty: there are none."""
+    managers: Settings = field(default_factory=Settings)
+    reconcile_ns: int = seconds(RECONCILE_SECONDS)
+    """How often running containers are brought to the CPUs that they are to have."""
 
     def on(self, gate: str) -> bool:
         """Is the gate on for this kubelet?"""
@@ -72,19 +106,11 @@ class KubeletConfig:
 
 # ---------------------------------------------------------------- fields
 
-_CPU_OPTIONS = {
-    "full-pcpus-only": "",
-    "strict-cpu-reservation": "",
-    "prefer-align-cpus-by-uncorecache": "",
-    "distribute-cpus-across-numa": "CPUManagerPolicyBetaOptions",
-    "align-by-socket": "CPUManagerPolicyAlphaOptions",
-    "distribute-cpus-across-cores": "CPUManagerPolicyAlphaOptions",
-}
 _EXTRA_GATES = {"CPUManagerPolicyBetaOptions": True, "DisableCPUQuotaWithExclusiveCPUs": True, "NodeSwap": True}
 _UNREAD_TEXT = """
 address allowedUnsafeSysctls apiVersion authentication authorization cgroupRoot cgroupsPerQOS clusterDNS clusterDomain
 configMapAndSecretChangeDetectionStrategy containerLogMaxFiles containerLogMaxSize containerRuntimeEndpoint contentType
-cpuCFSQuota cpuCFSQuotaPeriod cpuManagerReconcilePeriod crashLoopBackOff enableControllerAttachDetach
+cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff enableControllerAttachDetach
 enableDebuggingHandlers enableServer enforceNodeAllocatable eventBurst eventRecordQPS evictionMaxPodGracePeriod
 evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod fileCheckFrequency
 hairpinMode healthzBindAddress healthzPort httpCheckFrequency imageGCHighThresholdPercent imageGCLowThresholdPercent
@@ -96,23 +122,22 @@ registryBurst registryPullQPS resolvConf rotateCertificates runOnce runtimeReque
 serializeImagePulls serverTLSBootstrap shutdownGracePeriod shutdownGracePeriodByPodPriority
 shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodURL staticPodURLHeader
 streamingConnectionIdleTimeout syncFrequency systemCgroups systemReservedCgroup tlsCertFile tlsCipherSuites tlsMinVersion
-tlsPrivateKeyFile topologyManagerPolicyOptions volumePluginDir volumeStatsAggPeriod
+tlsPrivateKeyFile volumePluginDir volumeStatsAggPeriod
 """
 _UNREAD = frozenset(_UNREAD_TEXT.split())
 """Fields of KubeletConfiguration that are accepted and change nothing here."""
 
 
-def parse(annotations: Mapping[str, str], profile: Profile) -> KubeletConfig:
-    """The configuration in a Node's annotations; ``ConfigError`` for what upstream refuses."""
-    hardware = _hardware(_json(annotations, MACHINE))
+def parse(annotations: Mapping[str, str], profile: Profile, capacity: Resources | None = None) -> KubeletConfig:
+    """The configuration in a Node's annotations; ``ConfigError`` for what upstream refuses.
+
+    A machine that nobody described has as many CPUs as the Node's ``capacity`` says, on one NUMA node.
+    """
+    hardware = _hardware(_json(annotations, MACHINE), cores=-(-(capacity or {}).get("cpu", 0) // 1000) or CORES)
     given = _json(annotations, KUBELET_CONFIG)
     own = _own(given.pop("elbowroom", {}))
     gates = _gates(given.pop("featureGates", {}), profile)
     take = _Taker(given)
-    cpu_policy = take.one_of("cpuManagerPolicy", "none", ("none", "static"))
-    memory_policy = take.one_of("memoryManagerPolicy", "None", ("None", "Static"))
-    take.one_of("topologyManagerPolicy", "none", ("none", "best-effort", "restricted", "single-numa-node"))
-    take.one_of("topologyManagerScope", "container", ("container", "pod"))
     take.one_of("cgroupDriver", "systemd", ("cgroupfs", "systemd"))
     if take.flag("failCgroupV1", True) and hardware.cgroup_version == 1:
         raise ConfigError("kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is in maintenance mode")
@@ -124,21 +149,14 @@ def parse(annotations: Mapping[str, str], profile: Profile) -> KubeletConfig:
     reserved_cpus = cpu_set(take.text("reservedSystemCPUs"))
     max_pods = take.number("maxPods", 110)
     static_pod_path = take.text("staticPodPath")
-    static_cpu = cpu_policy == "static"
+    static_cpu = given.get("cpuManagerPolicy") == "static"
     preview = own.get("preview") or ("6122A" if static_cpu and gates["InPlacePodVerticalScalingExclusiveCPUs"] else "none")
-    _check_cpu_options(take.mapping("cpuManagerPolicyOptions"), gates, preview, static_cpu)
     reserved = add(kube, system)
-    if static_cpu and not reserved_cpus and not reserved.get("cpu"):
-        raise ConfigError("[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero")
+    reconcile = duration(take.text("cpuManagerReconcilePeriod") or f"{RECONCILE_SECONDS}s")
+    kept = _Kept(CPUSet.from_iterable(reserved_cpus), reserved, eviction)
+    managers = _managers(take, gates, preview, hardware, kept)
     if reserved_cpus:
         reserved = {**reserved, "cpu": 1000 * len(reserved_cpus)}
-    reserved_memory = take.memory_zones("reservedMemory")
-    if memory_policy == "Static" and reserved_memory != reserved.get("memory", 0) + eviction:
-        wanted = reserved.get("memory", 0) + eviction
-        raise ConfigError(
-            f'the total amount "{reserved_memory}" of type "memory" is not equal to the value "{wanted}" determined by Node '
-            "Allocatable feature"
-        )
     take.nothing_else()
     retry = own.get("periodicResizeRetry")
     return KubeletConfig(
@@ -146,13 +164,15 @@ def parse(annotations: Mapping[str, str], profile: Profile) -> KubeletConfig:
         max_pods=max_pods,
         reserved=add(reserved, {"memory": eviction} if eviction else {}),
         static_cpu=static_cpu,
-        static_memory=memory_policy == "Static",
+        static_memory=managers.memory is not None,
         swap=swap_behaviour == "LimitedSwap" and hardware.swap_bytes > 0 and hardware.cgroup_version == 2,
         preview=preview,
         retry_first_ns=seconds(RETRY_FIRST_SECONDS) if retry is None else min(seconds(RETRY_FIRST_SECONDS), duration(retry)),
         retry_ns=seconds(RETRY_SECONDS) if retry is None else min(seconds(RETRY_SECONDS), duration(retry)),
         hardware=hardware,
         static_pod_path=static_pod_path,
+        managers=managers,
+        reconcile_ns=reconcile or seconds(RECONCILE_SECONDS),
     )
 
 
@@ -215,17 +235,18 @@ class _Taker:
     def resources(self, name: str) -> Resources:
         return _quantities(name, self.mapping(name))
 
-    def memory_zones(self, name: str) -> int:
+    def memory_zones(self, name: str) -> dict[int, Resources]:
         value = self._given.pop(name, None) or []
         if not isinstance(value, list):
             raise ConfigError(f"{name}: a list is expected, got {value!r}")
-        total = 0
+        found: dict[int, Resources] = {}
         for zone in value:
             limits = zone.get("limits") if isinstance(zone, dict) else None
-            if not isinstance(limits, dict):
+            node = zone.get("numaNode", 0) if isinstance(zone, dict) else None
+            if not isinstance(limits, dict) or not isinstance(node, int) or node < 0:
                 raise ConfigError(f"{name}: each entry needs numaNode and limits")
-            total += _quantities(name, limits).get("memory", 0)
-        return total
+            found[node] = add(found.get(node, {}), _quantities(name, limits))
+        return found
 
     def nothing_else(self) -> None:
         unknown = sorted(set(self._given) - _UNREAD)
@@ -240,18 +261,22 @@ def _quantities(name: str, given: Mapping[str, Any]) -> Resources:
         raise ConfigError(f"{name}: {why}") from why
 
 
-def _hardware(given: dict[str, Any]) -> Hardware:
+_SHAPE = {"sockets", "numaNodesPerSocket", "coresPerNuma", "threadsPerCore"}
+
+
+def _hardware(given: dict[str, Any], cores: int) -> Hardware:
     told = bool(given)
     take = _Taker(given)
     swap = given.pop("swap", "0")
     made = Hardware(
         sockets=take.number("sockets", 1),
         numa_nodes_per_socket=take.number("numaNodesPerSocket", 1),
-        cores_per_numa=take.number("coresPerNuma", 4),
+        cores_per_numa=take.number("coresPerNuma", CORES if _SHAPE & given.keys() else cores),
         threads_per_core=take.number("threadsPerCore", 1),
         cgroup_version=take.number("cgroupVersion", 2),
         swap_bytes=_quantities("swap", {"memory": swap})["memory"],
         told=told,
+        cores_per_uncore=take.number("coresPerUncoreCache", 0),
     )
     if given:
         raise ConfigError(f'{MACHINE}: unknown field "{min(given)}"')
@@ -302,30 +327,83 @@ def _eviction(given: Mapping[str, Any]) -> int:
     return 0 if threshold.endswith("%") else _quantities("evictionHard", {"memory": threshold})["memory"]
 
 
-def _check_cpu_options(options: Mapping[str, Any], gates: Mapping[str, bool], preview: str, static: bool) -> None:
-    chosen: dict[str, bool] = {}
+def _managers(take: "_Taker", gates: Mapping[str, bool], preview: str, hardware: Hardware, kept: _Kept) -> Settings:
+    """The CPU, memory and topology managers; what they refuse, in upstream's words."""
+    topology = hardware.topology
+    policy, cpu_policy = (
+        take.one_of("topologyManagerPolicy", "none", POLICIES),
+        take.one_of("cpuManagerPolicy", "none", CPU_POLICIES),
+    )
+    scope = take.one_of("topologyManagerScope", "container", SCOPES)
+    _check_topology_options(take.mapping("topologyManagerPolicyOptions"), policy, topology)
+    given = take.mapping("cpuManagerPolicyOptions")
+    if preview == "6122A" and "scale-delay-time" in given:
+        _check_scale_delay(str(given.pop("scale-delay-time")), gates)
+    zones, memory_policy = take.memory_zones("reservedMemory"), take.one_of("memoryManagerPolicy", "None", ("None", "Static"))
+    try:
+        cpu = None
+        if cpu_policy == "none" and given:
+            shown = " ".join(f"{name}:{given[name]}" for name in sorted(given))
+            raise ConfigError(f"new none policy error: None policy: received unsupported options=map[{shown}]")
+        if cpu_policy == "static":
+            options = static_options(given, gates)
+            check_with_machine(options, topology, policy)
+            found = reserved_of(topology, kept.cpus, kept.resources.get("cpu", 0), options)
+            if isinstance(found, Refused):
+                raise ConfigError(found.message)
+            cpu = StaticPolicy(topology, found, options)
+    except OptionError as why:
+        raise ConfigError(str(why)) from why
+    if memory_policy == "Static":
+        _check_reserved_memory(zones, kept, topology)
+    return Settings(
+        topology=topology,
+        cpu=cpu,
+        memory=zones if memory_policy == "Static" else None,
+        topology_policy=policy,
+        scope=scope,
+        pod_level=gates["PodLevelResourceManagers"] and gates["PodLevelResources"],
+        keeps_originals=preview != "none",
+    )
+
+
+def _check_topology_options(options: Mapping[str, Any], policy: str, topology: Topology) -> None:
+    most = NUMA_NODES_MAX
     for name, value in options.items():
-        if name == "scale-delay-time" and preview == "6122A":
-            _check_scale_delay(str(value), gates)
-            continue
-        if name not in _CPU_OPTIONS:
-            raise ConfigError(f'unknown CPU Manager Policy option: "{name}"')
-        gate = _CPU_OPTIONS[name]
-        if gate and not gates[gate]:
-            kind = "alpha" if "Alpha" in gate else "beta"
-            raise ConfigError(f"CPU Manager Policy {kind}-level Options not enabled, but option {name!r} provided")
-        if str(value) not in ("true", "false"):
+        if name == "max-allowable-numa-nodes":
+            if not str(value).isdecimal():
+                raise ConfigError(
+                    f'unable to convert policy option to integer "{name}": strconv.Atoi: parsing "{value}": invalid syntax'
+                )
+            most = int(value)
+            if most < NUMA_NODES_MAX:
+                raise ConfigError(f'the minimum value of "{name}" should not be less than {NUMA_NODES_MAX}')
+        elif name != "prefer-closest-numa-nodes":
+            raise ConfigError(f'unknown Topology Manager Policy option: "{name}"')
+        elif str(value) not in ("true", "false"):
             raise ConfigError(f'bad value for option "{name}": strconv.ParseBool: parsing "{value}": invalid syntax')
-        chosen[name] = str(value) == "true"
-    if options and not static:
-        raise ConfigError("cpuManagerPolicyOptions need the static policy")
-    for one, other in (
-        ("full-pcpus-only", "distribute-cpus-across-cores"),
-        ("prefer-align-cpus-by-uncorecache", "distribute-cpus-across-numa"),
-        ("prefer-align-cpus-by-uncorecache", "distribute-cpus-across-cores"),
-    ):
-        if chosen.get(one) and chosen.get(other):
-            raise ConfigError(f"static policy options {one} and {other} can not be used at the same time")
+    if policy != "none" and len(topology.numas) > most:
+        raise ConfigError(f"unsupported on machines with more than {most} NUMA Nodes")
+
+
+def _check_reserved_memory(zones: Mapping[int, Resources], kept: _Kept, topology: Topology) -> None:
+    total: dict[str, int] = {}
+    for node, limits in zones.items():
+        if node not in topology.numas:
+            raise ConfigError(
+                f"the reserved memory configuration references a NUMA node {node} that does not exist on this machine"
+            )
+        total = add(total, limits)
+    wanted = add(kept.resources, {"memory": kept.eviction})
+    kinds = [name for name in sorted({*total, *wanted}) if name == "memory" or name.startswith("hugepages-")]
+    for name in kinds:
+        if total.get(name, 0) != wanted.get(name, 0):
+            raise ConfigError(
+                f'the total amount "{format_bytes(total.get(name, 0))}" of type "{name}" is not equal to the value '
+                f'"{format_bytes(wanted.get(name, 0))}" determined by Node Allocatable feature'
+            )
+    if not total.get("memory"):
+        raise ConfigError("[memorymanager] you should specify the system reserved memory")
 
 
 def _check_scale_delay(value: str, gates: Mapping[str, bool]) -> None:

@@ -30,10 +30,11 @@ class Cgroup(msgspec.Struct, frozen=True, omit_defaults=True):
     period: int = 100_000
     memory: int = UNLIMITED
     cpuset: str = ""
+    mems: str = ""
 
     def as_resources(self) -> LinuxResources:
         """The read-back. Shares are exact on v2 too, though ``cpu.weight`` keeps them less finely."""
-        return LinuxResources(self.shares, self.quota, self.period, self.memory, self.cpuset)
+        return LinuxResources(self.shares, self.quota, self.period, self.memory, self.cpuset, self.mems)
 
     @property
     def bandwidth(self) -> float | None:
@@ -79,7 +80,7 @@ class Hierarchy:
         period = wanted.cpu_period or group.period
         quota = self._quota(wanted.cpu_quota, period) if wanted.cpu_quota else group.quota
         memory = _memory(wanted.memory_limit_bytes) if wanted.memory_limit_bytes else group.memory
-        new = Cgroup(shares, quota, period, memory, wanted.cpuset_cpus or group.cpuset)
+        new = Cgroup(shares, quota, period, memory, wanted.cpuset_cpus or group.cpuset, wanted.cpuset_mems or group.mems)
         return self._cpu_refusal(group, new, path, parent, children) or self._memory_refusal(group, new, path, usage) or new
 
     def _quota(self, quota: int, period: int) -> int:

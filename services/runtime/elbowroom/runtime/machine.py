@@ -299,7 +299,7 @@ class Runtime:
         if same and same[-1].resources == request.resources:
             same[-1].callers.append(caller)
             return []
-        wait = seconds(record.behaviour(container).resize_seconds)
+        wait = 0 if request.resources.places_only else seconds(record.behaviour(container).resize_seconds)
         after = same[-1].due if same else now
         under_way.append(_Update(Instant(after + wait), request.container, request.resources, [caller]))
         under_way.sort(key=lambda u: u.due)

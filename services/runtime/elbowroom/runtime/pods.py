@@ -202,8 +202,9 @@ def remove(record: SandboxRecord, container: ContainerRecord, now: Instant) -> T
 
 
 def update(record: SandboxRecord, container: ContainerRecord, wanted: LinuxResources, hierarchy: Hierarchy, now: Instant) -> Turn:
-    """Apply an update of resources now, unless the workload or the kernel refuses it. What has exited keeps only the record."""
-    failures = record.behaviour(container).resize_failures
+    """Apply an update of resources now, unless the workload or the kernel refuses it. What has exited keeps only the record; a mere
+    change of place is no resize, and no workload refuses it."""
+    failures = 0 if wanted.places_only else record.behaviour(container).resize_failures
     if failures is None or container.failures < failures:
         after = _changed(record, container, failures=container.failures + 1)
         words = f'the runtime refuses to update container "{container.container}"'

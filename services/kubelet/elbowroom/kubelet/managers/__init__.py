@@ -10,6 +10,9 @@ The pure part, from the bottom up; nothing here reads a clock, a disk or a gate:
 ``hints``      ``Hint`` and ``merge``: what the topology manager makes of the providers' hints
 ``state``      ``CPUState`` (a value) and its file: ``encode``, ``decode``
 ``static``     ``StaticPolicy``: what is given to whom
+``memory``     ``StaticMemory`` and ``MemoryState``: the same for memory, with its file
+``partition``  how a pod's own CPUs and memory are shared out among its containers
+``manager``    ``Managers``: all of it for one kubelet; admission, giving back, files, what is shown
 =============  =================================================================================================================
 
 A decision takes the state and gives the next one, so that it can be tried, printed and thrown away::
@@ -20,9 +23,9 @@ A decision takes the state and gives the next one, so that it can be tried, prin
         case Refused(message, reason): ...
 
 For a resize, ``keep`` names the CPUs that the answer must hold: what the container has when it grows, what it was first given when
-it shrinks. ``take_by_topology`` returns a set of ``count`` CPUs, ``keep`` included; groups that hold kept CPUs come first and count as
-whole if nobody else has a CPU in them (XC-49). ``StaticPolicy.resized(state, uid, container, count, original, affinity)`` puts both
-directions together and returns the state with the new set in force; ``select`` is the choice alone, for whoever delays it.
+it shrinks. ``take_by_topology`` returns a set of ``count`` CPUs, ``keep`` included; groups that hold kept CPUs come first and count
+as whole if nobody else has a CPU in them (XC-49). ``StaticPolicy.resized(state, uid, container, count, original, affinity)`` puts
+both directions together and returns the state with the new set in force; ``select`` is the choice alone, for whoever delays it.
 ``hints(available, reusable, count)`` with ``reusable`` = the current set gives the masks for a grow (XC-51). ``CPUState.originals``
 is kept in the file and dropped with the container; who admits a container that may be resized puts it there (``with_original``).
 """

@@ -174,7 +174,7 @@ class StaticPolicy:
     # ------------------------------------------------------------ hints
 
     def hints(self, available: CPUSet, reusable: CPUSet, count: int) -> list[Hint]:
-        """RM-7: the NUMA masks that hold all of ``reusable`` and, with it, ``count`` CPUs; the narrowest by capacity are preferred."""
+        """RM-7: the NUMA masks that hold all of ``reusable`` and ``count`` CPUs; the narrowest by capacity are preferred."""
         t = self.topology
         nodes = list(t.numas)
         owned, free = t.numas_of(reusable), available - reusable
