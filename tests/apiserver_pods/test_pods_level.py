@@ -153,6 +153,37 @@ def test_windows_pods_and_claims_have_no_pod_level_resources() -> None:
     assert ("spec.resources.claims", "Forbidden: claims may not be set for Resources at pod-level") in causes(claims)
 
 
+LEVEL_GATES = (
+    *("PodLevelResources", "PodLevelResourcesFixDefaulting", "PodLevelResourcesFixKubeletQOSClass"),
+    "InPlacePodLevelResourcesVerticalScaling",
+)
+
+
+def test_without_the_gate_pod_level_resources_are_dropped_and_kept_where_they_are() -> None:
+    bench = Bench()
+    bench.create(a_pod({"requests": {"cpu": "1"}}, level={"requests": {"cpu": "2"}}))
+    off = Bench(profile_of("v1.37", dict.fromkeys(LEVEL_GATES, False)), stored=bench.stored)
+    made = off.create({**a_pod({"requests": {"cpu": "1"}}, level={"requests": {"cpu": "2"}}), "metadata": {"name": "b"}})
+    assert "resources" not in made["spec"] and made["status"]["qosClass"] == "Burstable"
+    pod = off.pod()
+    pod["metadata"]["labels"] = {"a": "b"}
+    assert off.update(pod)["spec"]["resources"] == {"requests": {"cpu": "2"}}
+    added = off.pod("b")
+    added["spec"]["resources"] = {"requests": {"cpu": "2"}}
+    assert "resources" not in off.resize(added)["spec"]
+
+
+def test_without_the_resize_gate_nobody_begins_to_tell_of_the_pod_as_a_whole() -> None:
+    bench = Bench()
+    bench.create(a_pod(level={"requests": {"cpu": "2"}}))
+    off = Bench(profile_of("v1.37", {"InPlacePodLevelResourcesVerticalScaling": False}), stored=bench.stored)
+    told = {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "2"}}
+    status = off.update({**off.pod(), "status": {**off.pod()["status"], **told}}, "status")["status"]
+    assert "resources" not in status and "allocatedResources" not in status
+    bench.update({**bench.pod(), "status": {**bench.pod()["status"], **told}}, "status")
+    assert off.update({**off.pod(), "status": {**off.pod()["status"], **told}}, "status")["status"]["allocatedResources"]
+
+
 # ---------------------------------------------------------------- the delay of a scale down
 
 

@@ -21,7 +21,7 @@ from elbowroom.apiserver.spec_diff import spec_diff
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 MIRROR = "kubernetes.io/config.mirror"
-POD_LEVEL_RESIZE = "InPlacePodLevelResourcesVerticalScaling"
+POD_LEVEL, POD_LEVEL_RESIZE = "PodLevelResources", "InPlacePodLevelResourcesVerticalScaling"
 INIT_RESIZE = "InPlacePodVerticalScalingInitContainers"
 LIMIT_DEFAULTING = "PodLevelResourcesFixDefaulting"
 SCALE_DOWN_DELAY = "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay"
@@ -35,6 +35,7 @@ _UPDATABLE = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"
 )
+_LEVEL_STATUS = ("resources", "allocatedResources")
 _KEPT_METADATA = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences")
 
 
@@ -53,6 +54,7 @@ class PodStrategy(Strategy):
         default_pod(document)
 
     def prepare_create(self, context: Context, new: Document) -> None:
+        _drop_disabled_level(context.profile, new["spec"], {})
         if context.profile.on(LIMIT_DEFAULTING):
             default_pod_level_limits(new)
         status: Document = {"phase": "Pending", "qosClass": qos_class(pod_view({**new, "status": {}}))}
@@ -77,6 +79,7 @@ class PodStrategy(Strategy):
 
     def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
         new["status"] = old.get("status", {})
+        _drop_disabled_level(context.profile, new["spec"], old["spec"])
         _keep_defaulted_limits(new["spec"], old["spec"])
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
@@ -94,6 +97,9 @@ class PodStatusStrategy(PodStrategy):
         new["spec"] = old["spec"]
         _put_back(new["metadata"], old["metadata"], ("deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"))
         status, before = dict(new.get("status") or {}), old.get("status") or {}
+        if not context.profile.on(POD_LEVEL_RESIZE) and not any(before.get(field) for field in _LEVEL_STATUS):
+            for field in _LEVEL_STATUS:
+                status.pop(field, None)  # PL-51
         # Kubelets of old dropped these two; a client cannot clear them.
         for field in ("qosClass", "observedGeneration"):
             if not status.get(field) and before.get(field):
@@ -124,6 +130,7 @@ class PodResizeStrategy(PodStrategy):
         if context.profile.on(POD_LEVEL_RESIZE):
             _put_back(spec, wanted, ("resources",))
         new["spec"] = spec
+        _drop_disabled_level(context.profile, spec, stored)
         if context.profile.on(LIMIT_DEFAULTING):
             default_pod_level_limits(new)
         new["status"] = old.get("status", {})
@@ -131,6 +138,12 @@ class PodResizeStrategy(PodStrategy):
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
         return _resize(context.profile, new, old)
+
+
+def _drop_disabled_level(profile: Profile, spec: Document, stored: Node) -> None:
+    """Without the gate nobody begins to use pod-level resources; who has them keeps them."""
+    if not profile.on(POD_LEVEL) and not _has_level(stored):
+        spec.pop("resources", None)
 
 
 def _put_back(document: Document, stored: Node, fields: Sequence[str]) -> None:
