@@ -103,6 +103,8 @@ class Profile:
     resize_fit: str = "maxDesired"
     publishes_resize_status: bool = True
     """Rows 13 and 14: containerStatuses[].resizeStatus and the extra metrics."""
+    previews: bool = True
+    """Row 11: designs that no release has are there: a node with static CPUs takes part unless its knob says otherwise."""
     pending_pass_at_start: bool = True
     """Appendix C 1 of resize-core: a starting kubelet judges pending resizes at once, not at the first timer."""
 
@@ -118,7 +120,7 @@ class Profile:
     @property
     def knows_assigned_resources(self) -> bool:
         """Row 11: may volumes ask for ``assigned.cpuset``? A server that knows it lets it in whatever the gate says (SD-13)."""
-        return self.name == "lab" or self.on("DownwardAPIAssignedResources")
+        return self.previews or self.on("DownwardAPIAssignedResources")
 
     def as_config(self) -> dict[str, object]:
         """A JSON-shaped value from which ``Profile.from_config`` makes an equal one."""
@@ -150,5 +152,6 @@ def profile_of(name: str, gates: Mapping[str, bool] | None = None) -> Profile:
         sandbox_update_blocks=True,
         resize_policy_mutable=False,
         publishes_resize_status=False,
+        previews=False,
         pending_pass_at_start=False,
     )

@@ -5,13 +5,13 @@ such a node never becomes Ready.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from elbowroom.api.gates import ALIASES, DEFAULT_GATES, Profile
+from elbowroom.api.gates import ALIASES, DEFAULT_GATES, GateDependencyError, Profile, consistent
 from elbowroom.api.quantity import QuantityError, format_bytes
 from elbowroom.api.resources import Resources, add, of, subtract
 from elbowroom.kubelet.managers.cpuset import CPUSet
@@ -25,13 +25,19 @@ from elbowroom.machine import seconds
 KUBELET_CONFIG = "elbowroom.dev/kubelet-config"
 MACHINE = "elbowroom.dev/machine"
 
-PREVIEWS = ("none", "5554", "6122A", "6122B")
+PREVIEWS: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "5554": ("InPlacePodVerticalScalingExclusiveCPUs",),
+    "6122A": ("InPlacePodVerticalScalingExclusiveCPUs", "CPUManagerPolicyAlphaOptions"),
+    "6122B": ("InPlacePodVerticalScalingExclusiveCPUs", "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay"),
+}
+"""What a node's knob may say, and the gates that it turns on where the node's own do not say otherwise (row 11)."""
 RETRY_FIRST_SECONDS, RETRY_SECONDS = 30.0, 180.0
 RECONCILE_SECONDS = 10
 NUMA_NODES_MAX = 8
 CORES = 4
 CPU_POLICIES = ("none", "static")
-SCALE_DELAY_SECONDS_MAX = 10.0
+SCALE_DELAY, SCALE_DELAY_SECONDS_MAX = "scale-delay-time", 10.0
 
 
 class ConfigError(ValueError):
@@ -92,6 +98,8 @@ class KubeletConfig:
     preview: str = "none"
     retry_first_ns: int = seconds(RETRY_FIRST_SECONDS)
     retry_ns: int = seconds(RETRY_SECONDS)
+    scale_delay_ns: int = 0
+    """How long containers have to leave exclusive CPUs; in preview 6122A."""
     hardware: Hardware = Hardware()
     static_pod_path: str = ""
     """Where the manifests of static pods are; empty: there are none."""
@@ -136,7 +144,7 @@ def parse(annotations: Mapping[str, str], profile: Profile, capacity: Resources 
     hardware = _hardware(_json(annotations, MACHINE), cores=-(-(capacity or {}).get("cpu", 0) // 1000) or CORES)
     given = _json(annotations, KUBELET_CONFIG)
     own = _own(given.pop("elbowroom", {}))
-    gates = _gates(given.pop("featureGates", {}), profile)
+    gates = _gates(given.pop("featureGates", {}), profile, PREVIEWS[own.get("preview", "none")])
     take = _Taker(given)
     take.one_of("cgroupDriver", "systemd", ("cgroupfs", "systemd"))
     if take.flag("failCgroupV1", True) and hardware.cgroup_version == 1:
@@ -150,7 +158,9 @@ def parse(annotations: Mapping[str, str], profile: Profile, capacity: Resources 
     max_pods = take.number("maxPods", 110)
     static_pod_path = take.text("staticPodPath")
     static_cpu = given.get("cpuManagerPolicy") == "static"
-    preview = own.get("preview") or ("6122A" if static_cpu and gates["InPlacePodVerticalScalingExclusiveCPUs"] else "none")
+    by_default = profile.previews and static_cpu and gates["InPlacePodVerticalScalingExclusiveCPUs"]
+    preview = own.get("preview") or ("6122A" if by_default else "none")
+    scale_delay = _scale_delay(given.get("cpuManagerPolicyOptions"), gates) if preview == "6122A" else 0
     reserved = add(kube, system)
     reconcile = duration(take.text("cpuManagerReconcilePeriod") or f"{RECONCILE_SECONDS}s")
     kept = _Kept(CPUSet.from_iterable(reserved_cpus), reserved, eviction)
@@ -169,6 +179,7 @@ def parse(annotations: Mapping[str, str], profile: Profile, capacity: Resources 
         preview=preview,
         retry_first_ns=seconds(RETRY_FIRST_SECONDS) if retry is None else min(seconds(RETRY_FIRST_SECONDS), duration(retry)),
         retry_ns=seconds(RETRY_SECONDS) if retry is None else min(seconds(RETRY_SECONDS), duration(retry)),
+        scale_delay_ns=scale_delay,
         hardware=hardware,
         static_pod_path=static_pod_path,
         managers=managers,
@@ -300,10 +311,10 @@ def _own(given: Any) -> dict[str, str]:
     return given
 
 
-def _gates(given: Any, profile: Profile) -> dict[str, bool]:
+def _gates(given: Any, profile: Profile, implied: Sequence[str]) -> dict[str, bool]:
     if not isinstance(given, dict):
         raise ConfigError("featureGates: an object is expected")
-    gates = {**_EXTRA_GATES, **DEFAULT_GATES, **profile.gates}
+    gates = {**_EXTRA_GATES, **DEFAULT_GATES, **profile.gates, **dict.fromkeys(implied, True)}
     for name, value in given.items():
         known = ALIASES.get(name, name)
         if known not in gates:
@@ -311,7 +322,10 @@ def _gates(given: Any, profile: Profile) -> dict[str, bool]:
         if not isinstance(value, bool):
             raise ConfigError(f"featureGates.{name}: true or false is expected, got {value!r}")
         gates[known] = value
-    return gates
+    try:
+        return consistent(gates, given)
+    except GateDependencyError as why:
+        raise ConfigError(str(why)) from why
 
 
 def _swap_behaviour(given: dict[str, Any]) -> str:
@@ -337,8 +351,8 @@ def _managers(take: "_Taker", gates: Mapping[str, bool], preview: str, hardware:
     scope = take.one_of("topologyManagerScope", "container", SCOPES)
     _check_topology_options(take.mapping("topologyManagerPolicyOptions"), policy, topology)
     given = take.mapping("cpuManagerPolicyOptions")
-    if preview == "6122A" and "scale-delay-time" in given:
-        _check_scale_delay(str(given.pop("scale-delay-time")), gates)
+    if preview == "6122A":
+        given.pop(SCALE_DELAY, None)
     zones, memory_policy = take.memory_zones("reservedMemory"), take.one_of("memoryManagerPolicy", "None", ("None", "Static"))
     try:
         cpu = None
@@ -406,14 +420,19 @@ def _check_reserved_memory(zones: Mapping[int, Resources], kept: _Kept, topology
         raise ConfigError("[memorymanager] you should specify the system reserved memory")
 
 
-def _check_scale_delay(value: str, gates: Mapping[str, bool]) -> None:
-    delay = duration(value)
+def _scale_delay(options: Any, gates: Mapping[str, bool]) -> int:
+    """SD-2: the delay for the whole node, in nanoseconds; an alpha option."""
+    value = options.get(SCALE_DELAY) if isinstance(options, dict) else None
+    if value is None:
+        return 0
+    delay = duration(str(value))
     if not 0 <= delay <= seconds(SCALE_DELAY_SECONDS_MAX):
-        raise ConfigError(f"scale-delay-time: {value} is not in [0s, 10s]")
+        raise ConfigError(f"{SCALE_DELAY}: {value} is not in [0s, 10s]")
     if not gates["CPUManagerPolicyAlphaOptions"]:
-        raise ConfigError("CPU Manager Policy alpha-level Options not enabled, but option 'scale-delay-time' provided")
+        raise ConfigError(f'CPU Manager Policy Alpha-level Options not enabled, but option "{SCALE_DELAY}" provided')
     if delay and not gates["InPlacePodVerticalScalingExclusiveCPUs"]:
-        raise ConfigError("scale-delay-time needs the gate InPlacePodVerticalScalingExclusiveCPUs")
+        raise ConfigError(f"{SCALE_DELAY} needs the gate InPlacePodVerticalScalingExclusiveCPUs")
+    return delay
 
 
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000}

@@ -68,6 +68,7 @@ class Managers:
         self._reusable: dict[str, CPUSet] = {}
         self._reusable_memory: dict[str, Reusable] = {}
         self._durable: dict[str, bytes] = {}
+        self._saved: tuple[CPUState, MemoryState] | None = None
         self._told: CPUState | None = None
 
     @classmethod
@@ -94,6 +95,9 @@ class Managers:
 
     def save(self, cause: str) -> list[Effect]:
         """Make durable what was given, if it differs from what is, and tell of it."""
+        if self._saved is not None and self._saved[0] is self.cpus and self._saved[1] is self.memory:
+            return []
+        self._saved = (self.cpus, self.memory)
         files = {
             state.CPU_STATE: state.encode(self.cpus, "static" if self.settings.cpu else "none"),
             memory.MEMORY_STATE: memory.encode(self.memory, "Static" if self._policy else "None"),
@@ -151,8 +155,18 @@ class Managers:
         """Why the managers would refuse to have ``pod`` as it is given here; nothing is changed. For a resize (XC-31, RM-29)."""
         return self._attempt(pod).refusal if self.settings.manages else None
 
+    def memory_hints(self, pod: Pod) -> Mapping[str, Hints]:
+        """Where the memory that each container of the pod is to have could be; under ``""`` that of the pod as a whole."""
+        attempt = self._prepared(pod)
+        return {"": attempt.pod_memory_hints(), **{c.name: attempt.memory_hints(c) for c in containers_of(pod)}}
+
     def _attempt(self, pod: Pod) -> "_Attempt":
-        attempt = _Attempt(
+        attempt = self._prepared(pod)
+        attempt.run()
+        return attempt
+
+    def _prepared(self, pod: Pod) -> "_Attempt":
+        return _Attempt(
             self.settings,
             self._policy,
             pod,
@@ -161,8 +175,6 @@ class Managers:
             self._reusable.get(pod.uid, NOBODY),
             self._reusable_memory.get(pod.uid, {}),
         )
-        attempt.run()
-        return attempt
 
     # ------------------------------------------------------------ giving back
 
@@ -328,10 +340,10 @@ class _Attempt:
                 return
 
     def _container_hint(self, container: Container) -> Hint | None:
-        return self._merged("container", [self._cpu_hints(container), self._memory_hints(container)])
+        return self._merged("container", [self._cpu_hints(container), self.memory_hints(container)])
 
     def _pod_scope(self) -> None:
-        hint = self._merged("pod", [self._pod_cpu_hints(), self._pod_memory_hints()])
+        hint = self._merged("pod", [self._pod_cpu_hints(), self.pod_memory_hints()])
         if hint is None:
             return
         if not self._whole:
@@ -400,7 +412,7 @@ class _Attempt:
             return {"cpu": policy.hints(assigned, NOBODY, wanted)}
         return {"cpu": policy.hints(policy.available(self.cpus), self.reusable | assigned, wanted)}
 
-    def _memory_hints(self, container: Container) -> Hints:
+    def memory_hints(self, container: Container) -> Hints:
         policy, pod = self._policy, self._pod
         if policy is None or self._ignored or not partition.is_guaranteed(pod):
             return None
@@ -410,7 +422,7 @@ class _Attempt:
             return policy.regenerated(known, wanted)
         return policy.hints(self.memory, wanted, self.reusable_memory) if wanted else None
 
-    def _pod_memory_hints(self) -> Hints:
+    def pod_memory_hints(self) -> Hints:
         policy, pod = self._policy, self._pod
         if policy is None or self._ignored or not partition.is_guaranteed(pod):
             return None
