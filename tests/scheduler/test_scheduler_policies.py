@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.experiment import show
-from elbowroom.deploy.experiment.preemption import CASES, TRACKINGS, Case, Run, minimal, row_of, rows, tell
+from elbowroom.deploy.experiment.preemption import CASES, CRASHES, TRACKINGS, Case, Run, minimal, played, row_of, rows, tell
 
 SEEDS = range(1, 7)
 
@@ -64,3 +66,16 @@ def test_one_seed_is_one_table(capsys: pytest.CaptureFixture[str], monkeypatch: 
     ]
     show.preemption(3, 2, 2, None)
     assert "maxDesired" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_written_is_told_before_any_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show, "rows", lambda *_: pytest.fail("a story was told"))
+    with pytest.raises(UserError, match="No such file or directory"):
+        show.preemption(1, 1, 1, tmp_path / "nowhere" / "x.json")
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_the_scheduler_dies_where_the_case_says_and_the_resize_comes_into_force(crash: str) -> None:
+    run, world = played(Case("double", "none", crash=crash), 3)
+    assert len(world.notes("sch.start")) == (2 if crash else 1)
+    assert run.seconds is not None and run.minimal <= run.victims <= run.minimal + 1

@@ -26,6 +26,8 @@ HEAD = (
 
 def preemption(first: int, count: int, jobs: int, json_file: Path | None) -> None:
     """Tell every story under every policy, ``count`` times, and print the table (with ``-``: JSON alone)."""
+    if json_file is not None and json_file != Path("-"):
+        _write(json_file, "")  # what cannot be written is told before an hour's work, not after it
     found = list(rows(first, count, jobs or os.cpu_count() or 1))
     document = {"firstSeed": first, "seeds": count, "rows": [row.as_document() for row in found]}
     if json_file == Path("-"):
@@ -33,10 +35,14 @@ def preemption(first: int, count: int, jobs: int, json_file: Path | None) -> Non
         return
     print(table([HEAD, *(_cells(row) for row in found)]))
     if json_file is not None:
-        try:
-            json_file.write_text(json.dumps(document, indent=2) + "\n")
-        except OSError as why:
-            raise UserError(f"{json_file}: {why.strerror}") from why
+        _write(json_file, json.dumps(document, indent=2) + "\n")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as why:
+        raise UserError(f"{file}: {why.strerror}") from why
 
 
 def _cells(row: Row) -> tuple[str, ...]:
