@@ -6,7 +6,7 @@ through it one call at a time and throws the rest away when a newer allocation h
 container by container, so a new plan goes on from there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from elbowroom.api.objects import Container, Pod, ResourceRequirements
@@ -59,10 +59,13 @@ class Amounts:
     cpu_limit: int = 0
     memory_request: int = 0
     memory_limit: int = 0
+    unbound: bool = False
+    """It has CPUs of its own, and so no quota (XC-20, RM-21)."""
 
     def linux(self) -> LinuxResources:
         """As the runtime is told (RC-115)."""
-        return LinuxResources(shares_of(self.cpu_request), quota_of(self.cpu_limit), PERIOD, self.memory_limit)
+        quota = UNLIMITED if self.unbound else quota_of(self.cpu_limit)
+        return LinuxResources(shares_of(self.cpu_request), quota, PERIOD, self.memory_limit)
 
     def record(self) -> ResourceRequirements:
         """As actuated is recorded after an update: with explicit zeros (RC-89)."""
@@ -72,11 +75,11 @@ class Amounts:
         )
 
 
-def amounts(resources: ResourceRequirements | None, level: ResourceRequirements | None) -> Amounts:
+def amounts(resources: ResourceRequirements | None, level: ResourceRequirements | None, *, unbound: bool = False) -> Amounts:
     """The amounts of a container with these resources in a pod with these pod-level ones."""
     requests = of(resources.requests) if resources else {}
     limits = {**(of(level.limits) if level else {}), **(of(resources.limits) if resources else {})}
-    return Amounts(requests.get("cpu", 0), limits.get("cpu", 0), requests.get("memory", 0), limits.get("memory", 0))
+    return Amounts(requests.get("cpu", 0), limits.get("cpu", 0), requests.get("memory", 0), limits.get("memory", 0), unbound)
 
 
 def told(state: ContainerState, known: Amounts) -> Amounts | None:
@@ -86,12 +89,13 @@ def told(state: ContainerState, known: Amounts) -> Amounts | None:
     is told to nobody.
     """
     resources, expected = state.resources, known.linux()
-    same_limits = (max(0, resources.cpu_quota), max(0, resources.memory_limit_bytes)) == (expected.cpu_quota, known.memory_limit)
+    quota = max(0, expected.cpu_quota)
+    same_limits = (max(0, resources.cpu_quota), max(0, resources.memory_limit_bytes)) == (quota, known.memory_limit)
     if same_limits and resources.cpu_shares in (0, expected.cpu_shares):
         return None
     request = known.cpu_request if resources.cpu_shares in (0, expected.cpu_shares) else request_of(resources.cpu_shares)
-    limit = known.cpu_limit if max(0, resources.cpu_quota) == expected.cpu_quota else limit_of(resources) or 0
-    return Amounts(request, limit, known.memory_request, max(0, resources.memory_limit_bytes))
+    limit = known.cpu_limit if max(0, resources.cpu_quota) == quota else limit_of(resources) or 0
+    return Amounts(request, limit, known.memory_request, max(0, resources.memory_limit_bytes), known.unbound)
 
 
 def changed_resources(wanted: Amounts, current: Amounts) -> tuple[str, ...]:
@@ -130,6 +134,11 @@ def pod_config(pod: Pod) -> PodConfig:
         quota=quota_of(limits.get("cpu", 0)) or None if limited("cpu") else None,
         memory=limits.get("memory", 0) or None if limited("memory") else None,
     )
+
+
+def cgroup_of(pod: Pod, unbound: Collection[str]) -> PodConfig:
+    """``pod_config``, without a CPU quota if one of the containers is ``unbound`` (XC-20)."""
+    return replace(pod_config(pod), quota=UNLIMITED) if unbound else pod_config(pod)
 
 
 def read_back(resources: LinuxResources) -> PodConfig:
@@ -288,19 +297,28 @@ class Plan:
     check: MemoryCheck | None = None
 
 
-def plan(pod: Pod, actuated: PodResources, sandbox: SandboxState, current: PodConfig, *, notify_first: bool) -> Plan:
+def plan(
+    pod: Pod,
+    actuated: PodResources,
+    sandbox: SandboxState,
+    current: PodConfig,
+    *,
+    notify_first: bool,
+    unbound: Collection[str] = (),
+) -> Plan:
     """How to bring the running containers of ``pod`` (with its allocated resources) and its cgroup to what was allocated.
 
     ``actuated`` is what each container was last given, ``current`` what the pod's cgroup has. ``notify_first`` is row 4 of the
-    profiles. Containers that a change restarts are not updated; nor is what does not run.
+    profiles, ``unbound`` are the containers without a CPU quota. Containers that a change restarts are not updated; nor is what
+    does not run.
     """
     states = latest(sandbox)
     restarting = to_restart(pod, actuated, sandbox)
-    wanted = {c.name: amounts(c.resources, pod.spec.resources) for c in containers_of(pod)}
-    now = {name: amounts(actuated.of(name), actuated.level) for name in wanted}
+    wanted = {c.name: amounts(c.resources, pod.spec.resources, unbound=c.name in unbound) for c in containers_of(pod)}
+    now = {name: amounts(actuated.of(name), actuated.level, unbound=name in unbound) for name in wanted}
     running = [c for c in _running(pod, states) if c.name not in restarting]
     visited = [c for c in reversed(running) if c not in pod.spec.containers] + [c for c in running if c in pod.spec.containers]
-    target = pod_config(pod)
+    target = cgroup_of(pod, unbound)
     step = _Cgroup(pod, target, current, notify_first)
     operations: list[Operation] = []
     checked: list[tuple[str, int]] = []

@@ -4,7 +4,7 @@ The same predicates judge a new pod and a resize (RC-72, RC-73); only what is as
 resources first: pods, cpu, memory, ephemeral-storage, then the others by name.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from elbowroom.api.objects import LabelSelector, Node, NodeSelectorTerm, Pod, Taint, Toleration
@@ -97,6 +97,11 @@ SHUTDOWN = Refusal("NodeShutdown", "Pod was rejected as the node is shutting dow
 MEMORY_TAINT = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
 
 
+def nobody_objects(pod: Pod) -> Refusal | None:
+    """A node without resource managers."""
+    return None
+
+
 def refusal(
     pod: Pod,
     request: Resources,
@@ -105,14 +110,16 @@ def refusal(
     *,
     restarted: bool = False,
     state: MachineState = AT_EASE,
+    managers: Callable[[Pod], Refusal | None] = nobody_objects,
 ) -> Refusal | None:
     """Why ``pod``, asking for ``request``, may not be on ``node`` beside ``others``; None if it may, in RC-73's order.
 
-    ``restarted``: the pod ran here before the kubelet did; then where it may be is no longer asked (RC-128).
+    ``restarted``: the pod ran here before the kubelet did; then where it may be is no longer asked (RC-128). ``managers``: the
+    resource managers', which upstream asks before the predicates.
     """
-    pressed = _pressed(pod, state)
-    if pressed is not None:
-        return pressed
+    objection = _pressed(pod, state) or managers(pod)
+    if objection is not None:
+        return objection
     found = _unfit(pod, request, others, node, restarted=restarted)
     return SHUTDOWN if found is None and state.shutting_down else found
 

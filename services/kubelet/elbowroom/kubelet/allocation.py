@@ -4,6 +4,7 @@ All containers of a pod and its own resources are decided as one unit. The pod c
 with the largest of what they were allocated and what their status still shows, never with what they wish for.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,17 @@ import msgspec
 
 from elbowroom.api.objects import Container, Node, Pod, ResourceRequirements
 from elbowroom.api.resources import Resources, of, qos_class, spec_requests
-from elbowroom.kubelet.admission import AT_EASE, Crowd, NoVictims, is_critical, refusal, unexpected, victims
+from elbowroom.kubelet.admission import (
+    AT_EASE,
+    Crowd,
+    NoVictims,
+    Refusal,
+    is_critical,
+    nobody_objects,
+    refusal,
+    unexpected,
+    victims,
+)
 from elbowroom.kubelet.checkpoint import PodResources
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.machinestate import MachineState
@@ -121,6 +132,8 @@ class Rules:
     evicts_for_resize: bool = False
     """Row 10: a critical pod's resize pushes others out."""
     state: MachineState = AT_EASE
+    managers: Callable[[Pod], Refusal | None] = nobody_objects
+    """What the resource managers say to the pod as it wants to be; they change nothing (XC-31, RM-29)."""
 
 
 def judge(wanted: Pod, allocated: Pod, others: Crowd, rules: Rules) -> Verdict:
@@ -128,7 +141,7 @@ def judge(wanted: Pod, allocated: Pod, others: Crowd, rules: Rules) -> Verdict:
     impossible = infeasible(wanted, allocated, rules)
     if impossible is not None:
         return impossible
-    refused = refusal(wanted, spec_requests(wanted), others, rules.node, state=rules.state)
+    refused = refusal(wanted, spec_requests(wanted), others, rules.node, state=rules.state, managers=rules.managers)
     if refused is None:
         return Granted()
     if refused.lacks and rules.evicts_for_resize and is_critical(wanted):

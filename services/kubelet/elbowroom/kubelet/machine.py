@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from elbowroom.api.events import reference
 from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Container, Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
-from elbowroom.api.resources import spec_requests
+from elbowroom.api.resources import of, spec_requests
 from elbowroom.cache import Change, Reflector, WorkQueue
 from elbowroom.kubelet import admission, keeper, proxy, shutdown, staticpods, status
 from elbowroom.kubelet import node as node_documents
@@ -23,6 +24,8 @@ from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
 from elbowroom.kubelet.config import ConfigError, KubeletConfig, parse
 from elbowroom.kubelet.feed import RuntimeFeed
 from elbowroom.kubelet.machinestate import SHUTTING_DOWN, MachineState, state_of
+from elbowroom.kubelet.managers.manager import Managers, Settings
+from elbowroom.kubelet.managers.state import StateError
 from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics
 from elbowroom.kubelet.publisher import FINAL, Publisher
 from elbowroom.kubelet.recorder import Recorder
@@ -50,7 +53,7 @@ from elbowroom.rpc import Calls, Finished
 from elbowroom.wire import Call, Code, MalformedError, Reply, decode_value, encode_value
 from elbowroom.wire.cri import ContainerEvent, RuntimeState, SandboxId, SandboxState
 
-WORK, RETRY, EVENTS = "kubelet/work", "kubelet/resizes", "kubelet/events"
+WORK, RETRY, EVENTS, CPUS = "kubelet/work", "kubelet/resizes", "kubelet/events", "kubelet/cpus"
 EVENT_RETRY_SECONDS = 10.0
 RELIST_LEASES = 6
 """Every so many renewals of the Lease the runtime is listed, in case it forgot to tell."""
@@ -87,6 +90,7 @@ class Kubelet:
         self.allocated = Checkpoint(ALLOCATED)
         self.actuated = Checkpoint(ACTUATED)
         self.metrics = Metrics(resize_status=profile.publishes_resize_status)
+        self.managers = Managers.loaded(Settings(), {}, {}, CollectorRegistry())
         self._rng = rng
         self._runtime = f"runtime/{name}"
         # An answer to an earlier life's call may still come: no two lives number their calls alike.
@@ -123,6 +127,11 @@ class Kubelet:
         self._work_armed: Instant | None = None
         self._waiting_room: dict[str, PodWorker] = {}
         """Critical pods that wait for their victims' end."""
+        self._disk: Mapping[str, bytes] = {}
+        self._ticks_from = Instant(0)
+        self._pins_due = False
+        """Where containers run may not be where they should: a round of the CPU manager is to come."""
+        self._pins_armed = False
         self._images: set[str] = set()
         self._renewals = 0
         self._events_waiting = False
@@ -131,6 +140,7 @@ class Kubelet:
 
     def start(self, now: Instant, disk: Mapping[str, bytes]) -> Sequence[Effect]:
         self._out = []
+        self._disk = disk
         self.allocated = Checkpoint.loaded(ALLOCATED, disk, ("K4", "K5", "K6", "K7"))
         self.actuated = Checkpoint.loaded(ACTUATED, disk)
         self.emit(Step("R1 checkpoint read"), self.allocated.loaded_note(), self.actuated.loaded_note())
@@ -180,6 +190,10 @@ class Kubelet:
         if due != self._work_armed:
             self._work_armed = due
             self.emit(SetTimer(WORK, None if due is None else max(due, now)))
+        if self._pins_due and not self._pins_armed and self._booted:
+            self._pins_armed = True
+            period = self.config.reconcile_ns
+            self.emit(SetTimer(CPUS, Instant(now + period - (now - self._ticks_from) % period)))
         retry = self._resizes.retry_at if self._booted and len(self._resizes) else None
         if retry != self._retry_armed:
             self._retry_armed = retry
@@ -210,6 +224,9 @@ class Kubelet:
                 self._renew(now)
             case keeper.NODE:
                 self._keeper.update(now)
+            case _ if name == CPUS:
+                self._pins_armed = False
+                self._pins_due = any([worker.repin(now) for worker in list(self.workers.values())])
             case _ if name == EVENTS:
                 self._events_waiting = False
                 self.emit(*self._recorder.retry(now))
@@ -386,7 +403,15 @@ class Kubelet:
     def _retry_status(self, uid: str, at: Instant) -> None:
         self._work.add_at(f"status/{uid}", at)
 
+    def save_managers(self, cause: str) -> None:
+        """Make durable what the managers gave; who runs elsewhere than it should is moved in the next round (XC-6)."""
+        effects = self.managers.save(cause)
+        self.emit(*effects)
+        self._pins_due = self._pins_due or (bool(effects) and self.config.managers.cpu is not None)
+
     def _pod_ended(self, worker: PodWorker, phase: str) -> None:
+        self.managers.release(worker.uid)
+        self.save_managers("released")
         if worker.layer is not None and not worker.counts_for_nothing:
             worker.counts_for_nothing = True
             self.emit(Note("pod.end", {"pod": worker.key, "uid": worker.uid, "node": self.node_name, "phase": phase}))
@@ -404,8 +429,12 @@ class Kubelet:
         self._forget_the_gone()
         listed, self._listed = self._listed, {}
         self._adopt(now, listed)
+        self.managers.keep_only(worker.uid for worker in self.workers.values() if not worker.pod.is_terminal)
         for worker in list(self.workers.values()):
             self._readmit(now, worker)
+        self.managers.keep_only(worker.uid for worker in self.workers.values() if worker.active)
+        self.save_managers("re-admitted")
+        self._pins_due = self.config.managers.cpu is not None
         self.emit(*self.allocated.save(), Step("R3 re-admitted"))
         for worker in self.workers.values():
             if worker.active and worker.layer is not None:  # one that was deleted before it got anything has nothing
@@ -574,7 +603,9 @@ class Kubelet:
         known = boot and worker.layer is not None
         others = self._resizes.crowd(allocated_only=known).without(worker.uid)
         ran = known and self.config.on("NotEvictPodOnKubeletRestart") and worker.sandbox is not None
-        refused = admission.refusal(pod, spec_requests(pod), others, self.node, restarted=ran, state=self.machine_state)
+        refused = admission.refusal(
+            pod, spec_requests(pod), others, self.node, restarted=ran, state=self.machine_state, managers=self.managers.admit
+        )
         if refused is not None and refused.lacks and admission.is_critical(pod):
             chosen = admission.victims(pod, others, refused.lacks)
             if not isinstance(chosen, admission.NoVictims):
@@ -590,6 +621,7 @@ class Kubelet:
         if worker.layer is None:
             self.allocated.put(worker.uid, desired(worker.pod, self.config))
         if not boot:
+            self.save_managers("admitted")
             self.emit(*self.allocated.save())
             self._resizes.note_allocation(worker, "admitted")
             worker.sync(now)
@@ -602,6 +634,7 @@ class Kubelet:
         self.event(now, worker.pod, "Warning", refused.reason, refused.message)
         facts = {"pod": worker.key, "uid": worker.uid, "reason": refused.reason, "message": refused.message}
         self.emit(Note("kl.reject", facts))
+        self.managers.release(worker.uid)
         if worker.layer is not None:
             self._pod_ended(worker, "Failed")
             self.allocated.forget(worker.uid)
@@ -790,11 +823,16 @@ class Kubelet:
         self._node = found
         if not self._configured and not self._refused_config:
             try:
-                self.config = parse(found.metadata.annotations, self.profile)
+                self.config = parse(found.metadata.annotations, self.profile, of(found.status.capacity))
+                capacity = node_documents.capacity_of(found, self.config)
+                self.managers = Managers.loaded(self.config.managers, capacity, self._disk, self.metrics.registry)
                 self._shutdown.bands = shutdown.bands_of(found.metadata.annotations)
                 self._configured = True
                 self._static.watch(self.config.static_pod_path)
-            except ConfigError as why:
+                self._disk, self._ticks_from = {}, now
+                self.emit(*self.managers.loaded_notes())
+                self.save_managers("loaded")
+            except (ConfigError, StateError) as why:
                 self._refused_config = str(why)
                 self.emit(Note("kl.config.refused", {"node": self.node_name, "why": str(why)}))
         if not self._booted:
@@ -835,10 +873,14 @@ class Kubelet:
             return
         match str(asked.get("path", "")).strip("/"):
             case "metrics":
-                self._answer(source, call.id, 200, CONTENT_TYPE, proxy.exposition(self.metrics, self.workers.values()))
+                self._answer(source, call.id, 200, CONTENT_TYPE, self._exposition())
             case "podresources":
                 self._answer(
-                    source, call.id, 200, "application/json", msgspec.json.encode(proxy.pod_resources(self.workers.values()))
+                    source,
+                    call.id,
+                    200,
+                    "application/json",
+                    msgspec.json.encode(proxy.pod_resources(self.workers.values(), self.managers)),
                 )
             case "cgroups":
                 context = ("cgroups", source, call.id)
@@ -848,6 +890,10 @@ class Kubelet:
             case path:
                 text = f"404 page not found: {path[:100]}\n"
                 self._answer(source, call.id, 404, "text/plain; charset=utf-8", text.encode())
+
+    def _exposition(self) -> bytes:
+        self.managers.gauge()
+        return proxy.exposition(self.metrics, self.workers.values())
 
     def _answer(self, source: str, number: int, code: int, kind: str, body: bytes) -> None:
         answer = {"status": code, "contentType": kind, "body": body}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from elbowroom.kubelet.config import KubeletConfig
+from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.metrics import Metrics, priority_bucket
 from elbowroom.kubelet.worker import PodWorker
 from elbowroom.wire.cri import LinuxResources, SandboxState
@@ -30,16 +31,24 @@ def exposition(metrics: Metrics, workers: Iterable[PodWorker]) -> bytes:
     return metrics.exposition(pending, in_progress, running, containers, words)
 
 
-def pod_resources(workers: Iterable[PodWorker]) -> dict[str, Any]:
-    """The PodResources list. No CPU and no memory is set apart for anybody on this node."""
+def pod_resources(workers: Iterable[PodWorker], managers: Managers) -> dict[str, Any]:
+    """The PodResources list: the CPUs and the memory that are set apart, for containers and for pods as a whole (RM-33)."""
     listed = []
     for worker in workers:
         pod = worker.pod
         if worker.active:
             long_lived = [*(c for c in pod.spec.init_containers if c.is_sidecar), *pod.spec.containers]
-            containers = [{"name": c.name, "cpuIds": [], "memory": []} for c in long_lived]
-            listed.append({"name": pod.metadata.name, "namespace": pod.metadata.namespace, "containers": containers})
+            allocated = worker.allocated_pod
+            containers = [{"name": c.name, **_own(*managers.exposed(allocated, c.name))} for c in long_lived]
+            place = {"name": pod.metadata.name, "namespace": pod.metadata.namespace}
+            cpus, memory = managers.exposed_pod(worker.uid)
+            whole = _own(cpus, memory) if cpus or memory else {}
+            listed.append({**place, **whole, "containers": containers})
     return {"podResources": listed}
+
+
+def _own(cpus: list[int], memory: list[dict[str, object]]) -> dict[str, Any]:
+    return {"cpuIds": cpus, "memory": memory}
 
 
 def cgroups(sandboxes: Iterable[SandboxState], config: KubeletConfig) -> list[dict[str, Any]]:

@@ -69,6 +69,8 @@ class Owner(Protocol):
     @property
     def allocated_pod(self) -> Pod: ...
     @property
+    def unbound(self) -> frozenset[str]: ...
+    @property
     def busy(self) -> bool: ...
     def ask(self, now: Instant, method: str, body: Any, done: Done, failed: Failed, timeout: float = CALL_SECONDS) -> None: ...
     def touch(self) -> None: ...
@@ -116,7 +118,7 @@ class Resizer:
 
     def _cgroup_is_settled(self, pod: Pod, sandbox: SandboxState) -> bool:
         current = self._written or actuation.read_back(sandbox.pod_cgroup)
-        return actuation.settled(actuation.pod_config(pod), current)
+        return actuation.settled(actuation.cgroup_of(pod, self._owner.unbound), current)
 
     def is_due(self, now: Instant) -> bool:
         return now >= self.retry_at and self.is_unsettled()
@@ -143,12 +145,14 @@ class Resizer:
         assert owner.sandbox is not None, "only what runs is resized"
         pod = owner.allocated_pod
         current = self._written or actuation.read_back(owner.sandbox.pod_cgroup)
-        made = actuation.plan(pod, owner.actuated, owner.sandbox, current, notify_first=self._kubelet.notify_first)
+        made = actuation.plan(
+            pod, owner.actuated, owner.sandbox, current, notify_first=self._kubelet.notify_first, unbound=owner.unbound
+        )
         self._operations = deque(made.operations)
         self._for, self._began = owner.layer, now
         if not made.operations:
             # The kernel keeps it otherwise than it was asked to; asking again would change nothing.
-            self._written = actuation.pod_config(pod)
+            self._written = actuation.cgroup_of(pod, owner.unbound)
             self.drop()
         elif made.check is not None:
             self._check(now, made.check, owner.sandbox.sandbox)

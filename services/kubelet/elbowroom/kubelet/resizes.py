@@ -28,6 +28,7 @@ from elbowroom.kubelet.allocation import (
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.machinestate import MachineState
+from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.metrics import Metrics, priority_bucket
 from elbowroom.kubelet.pending import PendingQueue, Rank
 from elbowroom.kubelet.status import ResizeCondition
@@ -48,6 +49,7 @@ class Services(Protocol):
     machine_state: MachineState
     allocated: Checkpoint
     metrics: Metrics
+    managers: Managers
     workers: dict[str, PodWorker]
 
     @property
@@ -162,6 +164,7 @@ class Resizes:
             kubelet.config,
             infeasible_above_allocatable=not kubelet.profile.refuses_above_allocatable,
             state=kubelet.machine_state,
+            managers=kubelet.managers.objection,
             evicts_for_resize=not kubelet.config.on(RESIZE_PREEMPTION) and not kubelet.node.resize_preemption_disabled,
         )
 

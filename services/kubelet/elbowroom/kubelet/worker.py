@@ -19,6 +19,7 @@ from elbowroom.kubelet.allocation import summary, with_allocation
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.lifecycle import CrashBackoff
+from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.metrics import Metrics, operation_type
 from elbowroom.kubelet.resizer import CALL_SECONDS, LONG_CALL_SECONDS, Done, Failed, Resizer, rpc_error
 from elbowroom.kubelet.status import Eviction, ResizeCondition, Shown
@@ -29,11 +30,13 @@ from elbowroom.wire.cri import (
     ContainerId,
     ContainerState,
     CreateContainer,
+    LinuxResources,
     RunPodSandbox,
     RuntimeState,
     SandboxId,
     SandboxState,
     StopContainer,
+    UpdateContainerResources,
     UpdateWorkload,
 )
 
@@ -55,6 +58,7 @@ class Services(Protocol):
     allocated: Checkpoint
     actuated: Checkpoint
     metrics: Metrics
+    managers: Managers
     notify_first: bool
 
     def emit(self, *effects: Effect) -> None: ...
@@ -66,6 +70,7 @@ class Services(Protocol):
     def publish(self, now: Instant, worker: "PodWorker") -> None: ...
     def wake(self, worker: "PodWorker", at: Instant) -> None: ...
     def is_held(self, worker: "PodWorker") -> bool: ...
+    def save_managers(self, cause: str) -> None: ...
     def over(self, now: Instant, worker: "PodWorker") -> None: ...
 
 
@@ -142,6 +147,8 @@ class PodWorker:
         self._sandbox_attempt = 0
         self._resizer = Resizer(kubelet, self)
         self._rest_until = Instant(0)
+        self._pins = False
+        """Running containers are to be brought to the CPUs that they are to have."""
         self._counts: tuple[Pod, PodResources | None, Resources] | None = None
         self._allocated: tuple[Pod, PodResources | None, Pod] | None = None
 
@@ -189,6 +196,11 @@ class PodWorker:
             counts = maximum(spec_requests(pod), effective_requests(pod, pod_level_status=level))
             self._counts = (self.pod, layer, counts)
         return self._counts[2]
+
+    @property
+    def unbound(self) -> frozenset[str]:
+        """Its containers that have CPUs of their own, and so no CPU quota."""
+        return self._kubelet.managers.unbound(self.allocated_pod)
 
     @property
     def runs(self) -> bool:
@@ -267,7 +279,7 @@ class PodWorker:
             recorded = layer.of(state.name)
             if state.state != "running" or recorded is None:
                 continue
-            found = actuation.told(state, actuation.amounts(recorded, layer.level or level))
+            found = actuation.told(state, actuation.amounts(recorded, layer.level or level, unbound=state.name in self.unbound))
             if found is not None:
                 self.record(state.name, found.record(), "found")
 
@@ -399,6 +411,8 @@ class PodWorker:
             return self._leave(now)
         if self._wants_workload():
             self._tell_workload(now)
+            return False
+        if self._pins and self._pin(now):
             return False
         situation = self._situation(now)
         if self._ending is not None:
@@ -537,7 +551,7 @@ class PodWorker:
         old = self.sandbox
         attempt = self._sandbox_attempt if old is None else max(self._sandbox_attempt, _attempt_of(old.sandbox) + 1)
         name = f"{pod.metadata.name}_{pod.metadata.namespace}_{self.uid}_{attempt}"
-        config = actuation.pod_config(pod)
+        config = actuation.cgroup_of(pod, self.unbound)
         request = RunPodSandbox(name, self.uid, pod.metadata.name, pod.metadata.namespace, self.workload, config.linux())
 
         def done(now: Instant, body: bytes) -> None:
@@ -569,14 +583,20 @@ class PodWorker:
         key = self._backoff_key(container)
         if action.attempt:
             self._backoff[container.name] = lifecycle.counted(self._backoff.get(container.name), key, now)
-        wanted = actuation.amounts(container.resources, self.allocated_pod.spec.resources)
+        level, unbound = self.allocated_pod.spec.resources, container.name in self.unbound
+        wanted = actuation.amounts(container.resources, level, unbound=unbound)
+        linux = msgspec.structs.replace(
+            wanted.linux(),
+            cpuset_cpus=self._kubelet.managers.cpuset(self.uid, container.name),
+            cpuset_mems=self._kubelet.managers.mems(self.uid, container.name),
+        )
         # Recorded before the container exists (RC-89), durable before the runtime is asked.
         self.record(container.name, container.resources, "create")
         if self.actuated.level is None and self.allocated_pod.spec.resources is not None:
             self._kubelet.actuated.put_level(self.uid, self.allocated_pod.spec.resources)
         self._kubelet.emit(*self._kubelet.actuated.save())
         request = CreateContainer(
-            name, sandbox, container.name, action.attempt, container.image, wanted.linux(), wanted.memory_request, action.is_init
+            name, sandbox, container.name, action.attempt, container.image, linux, wanted.memory_request, action.is_init
         )
 
         def done(now: Instant, body: bytes) -> None:
@@ -587,6 +607,9 @@ class PodWorker:
         self.ask(now, "CreateContainer", request, done, self._start_failed(container, "CreateContainerError"))
 
     def _run(self, now: Instant, container: Container, name: str) -> None:
+        self._kubelet.managers.started(self.pod, container.name)
+        self._kubelet.save_managers("started")
+
         def done(now: Instant, body: bytes) -> None:
             state = self.state_of(name)
             if state is not None:
@@ -635,6 +658,49 @@ class PodWorker:
                 self.sandbox = msgspec.structs.replace(self.sandbox, ready=False)
 
         self.ask(now, "StopPodSandbox", SandboxId(sandbox), done, self._retry_later)
+
+    def repin(self, now: Instant) -> bool:
+        """Bring the running containers to the CPUs that they are to have (XC-6). True if there is something to do, or it is not
+        known yet: then it is to be asked again."""
+        if self._ending is not None or self.over or self.refused is not None:
+            return False
+        if self.busy:
+            return True
+        self._pins = self._misplaced() is not None
+        if self._pins:
+            self.sync(now)
+        return self._pins or self.busy
+
+    def _misplaced(self) -> ContainerState | None:
+        """A running container that does not run where it should."""
+        states = self.sandbox.containers if self.sandbox is not None and self.sandbox.ready else ()
+        return next((s for s in states if s.state == "running" and s.container not in self._stopping and self._place(s)), None)
+
+    def _place(self, state: ContainerState) -> str:
+        wanted = self._kubelet.managers.cpuset(self.uid, state.name)
+        return wanted if wanted != state.resources.cpuset_cpus else ""
+
+    def _pin(self, now: Instant) -> bool:
+        """Move the next container that is not where it should be; False if there is none."""
+        state = self._misplaced()
+        self._pins = state is not None and self._may_resize
+        if state is None or not self._pins:
+            return False
+        moved = LinuxResources(cpuset_cpus=self._place(state))
+
+        def done(now: Instant, body: bytes) -> None:
+            known = self.state_of(state.container)
+            if known is not None:
+                self.put_state(msgspec.structs.replace(known, resources=known.resources.updated(moved)))
+
+        def failed(now: Instant, code: Code, message: str) -> None:
+            self._pins = False  # the next round tries again
+            self._stale = True
+            facts = {"pod": self.key, "uid": self.uid, "container": state.container, "why": message}
+            self._kubelet.emit(Note("kl.cpus.failed", facts))
+
+        self.ask(now, "UpdateContainerResources", UpdateContainerResources(state.container, moved), done, failed)
+        return True
 
     def _wants_workload(self) -> bool:
         ready = self.sandbox is not None and self.sandbox.ready
