@@ -321,6 +321,26 @@ def test_windows_are_cut_where_nothing_is_under_way_and_hand_on_the_last_write()
     assert not is_linearizable(cut[2])
 
 
+def test_a_window_hands_on_the_highest_write_and_not_the_one_asked_for_last() -> None:
+    early = [one for at in range(0, 60, 4) for one in (write(at, at + 1, at + 1), read(at + 2, at + 3, at + 1))]
+    overlapping = [write(60, 69, 99), write(62, 63, 98)]
+    windowed = list(windows([*early, *overlapping, read(80, 81, 99)]))
+    assert all(is_linearizable(window) for window in windowed)
+
+
+def test_of_two_answers_with_one_revision_the_other_changed_nothing() -> None:
+    def answered(records: list[dict[str, Any]], *, again: str) -> None:
+        ok = next(record for record in records if record["kind"] == "api.ok" and record.get("write"))
+        invoke = next(record for record in records if record["kind"] == "api.invoke" and record["op"] == ok["op"])
+        at = records.index(ok)
+        records.insert(at, {**ok, "op": again})
+        records.insert(records.index(invoke), {**invoke, "op": again})
+
+    records = a_good_run()
+    answered(records, again="twin")
+    assert "I-36" not in broken(records)
+
+
 # ---------------------------------------------------------------- the verdict on a run
 
 

@@ -25,11 +25,15 @@ def windows(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
         if piece and operation.begun > quiet_at and len(piece) >= WINDOW // 2:
             yield piece
             # The register's last value is handed on: by a write, else nothing is known of it.
-            piece = [max(one for one in piece if one.writes)] if any(one.writes for one in piece) else []
+            piece = [max((one for one in piece if one.writes), key=_revision)] if any(one.writes for one in piece) else []
         piece.append(operation)
         quiet_at = max(quiet_at, operation.ended)
     if piece:
         yield piece
+
+
+def _revision(operation: Operation) -> int:
+    return operation.revision
 
 
 def is_linearizable(operations: Sequence[Operation]) -> bool:

@@ -105,12 +105,13 @@ class _Answered:
     ended: Record
     key: str
     commit: Record | None
-    """What it wrote; None if it read, or changed nothing."""
+    """What it wrote; None if it read, or changed nothing. (Of two that overlap, one of which changed nothing, either may be it.)"""
 
 
 def _answered(history: History) -> Iterator[_Answered]:
     written = {record["rev"]: record for record in commits(history)}
     asked: dict[tuple[str, int, str], Record] = {}
+    claimed: set[int] = set()
     for record in history.kinds("api.invoke", "api.ok"):
         op = (record["proc"], record["inc"], record["op"])
         if record["kind"] == "api.invoke":
@@ -118,6 +119,9 @@ def _answered(history: History) -> Iterator[_Answered]:
         elif op in asked and record.get("rev"):
             key, commit = _key(record), written.get(record["rev"])
             its = record["write"] and commit is not None and commit["key"] == key and commit["mono_ns"] >= asked[op]["mono_ns"]
+            its = its and record["rev"] not in claimed
+            if its:
+                claimed.add(record["rev"])
             yield _Answered(asked[op], record, key, commit if its else None)
 
 
@@ -125,11 +129,12 @@ def answers_agree_with_time(history: History) -> Iterator[Violation]:
     """I-36: writes take effect between their request and their answer, in the order of their revisions, and no answer is older than
     what was there when it was asked for, or newer than the log.
 
-    Two judges: sweeps over all of it, and a search for an order in short windows of each object.
+    Two judges: sweeps over all of it, and a search for an order in short windows of each object whose writes all have their time.
     """
     if history.count("wal.recovered", forgets) > 1:
         return
-    log = [record for record in commits(history) if record["verb"] != "recovered"]
+    everything = commits(history)
+    log = [record for record in everything if record["verb"] != "recovered"]
     for before, after in pairwise(log):
         if after["mono_ns"] < before["mono_ns"]:
             yield Violation("I-36", f"revision {after['rev']} was there before {before['rev']}", (before, after))
@@ -148,14 +153,15 @@ def answers_agree_with_time(history: History) -> Iterator[Violation]:
         future = [c for c in log if c["rev"] == one.ended["rev"] and c["mono_ns"] > one.ended["mono_ns"]]
         if future:
             yield Violation("I-36", f"{one.key} was read at a revision to come", (one.ended, future[0]))
-    yield from _searched(answered, by_key)
+    timeless = {record["key"] for record in everything if record["verb"] == "recovered"}
+    yield from _searched([one for one in answered if one.key not in timeless], by_key)
 
 
 def _searched(answered: list[_Answered], by_key: Mapping[str, list[Record]]) -> Iterator[Violation]:
     """The second judge: the answers about one object beside what others wrote to it."""
     of_key: dict[str, list[_Answered]] = defaultdict(list)
     for one in answered:
-        if one.key in by_key and "recovered" not in (one.commit or {}).get("verb", ""):
+        if one.key in by_key:
             of_key[one.key].append(one)
     for key, mine in of_key.items():
         own = {one.commit["rev"] for one in mine if one.commit is not None}
