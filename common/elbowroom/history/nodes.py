@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from elbowroom.history.reading import Invariant, amount_of, commits
 from elbowroom.history.records import History, Record, Violation
 
+PLACES = {"cpuset_cpus", "cpuset_mems"}
+"""An update of these alone moves a container, and says nothing of its size."""
 LOOP = 3
 """So many successful updates of a container with the same values for one allocation are a loop. Two can be right: memory first,
 then a cpu request that rounds to the same shares."""
@@ -188,7 +190,11 @@ def updates_end(history: History) -> Iterator[Violation]:
     for record in history.kinds("kl.alloc", "rt.update.end"):
         if record["kind"] == "kl.alloc":
             told[record["uid"]].clear()
-        elif record["ok"] and len(lives[record["proc"]]) == len(lives[f"kubelet/{record['node']}"]) == 1:
+        elif (
+            record["ok"]
+            and record["cfg"].keys() - PLACES
+            and len(lives[record["proc"]]) == len(lives[f"kubelet/{record['node']}"]) == 1
+        ):
             known = told[record["uid"]]
             known.append(record)
             same = [r for r in known if (r["container"], r["cfg"]) == (record["container"], record["cfg"])]

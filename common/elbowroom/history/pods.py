@@ -4,6 +4,7 @@ once."""
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from elbowroom.history.processors import processors, processors_are_accounted_for
 from elbowroom.history.reading import ENDED, RESOURCES, Invariant, amount_of, commits, vector_of
 from elbowroom.history.records import History, Record, Violation
 
@@ -12,8 +13,10 @@ PHASES = ("", "Pending", "Running", *ENDED)
 
 def processors_are_exclusive(history: History) -> Iterator[Violation]:
     """I-20: no two running containers that have processors of their own share one, and a container keeps those that it began with;
-    only containers of Guaranteed pods that ask for whole processors have any.
+    only containers of Guaranteed pods that ask for whole processors have any. The kubelet's account of them is right.
     """
+    yield from processors_are_accounted_for(history)
+    shared = {record["default"] for record in history.kinds("kl.cpus")}
     classes = {r["uid"]: r["obj"]["qos"] for r in history.kinds("commit") if (r.get("obj") or {}).get("qos")}
     whole: dict[tuple[str, str], bool] = {}
     own: dict[str, dict[str, tuple[frozenset[int], Record]]] = defaultdict(dict)
@@ -31,7 +34,7 @@ def processors_are_exclusive(history: History) -> Iterator[Violation]:
         else:
             text = record["cpus"] if record["kind"] == "rt.cpuset" else record["cfg"].get("cpuset_cpus", "")
             asks = whole.get((record["uid"], record["name"]), False) and classes.get(record["uid"]) == "Guaranteed"
-            if not text or not asks:
+            if not text or not asks or text in shared:
                 here.pop(record["container"], None)
                 continue
             cpus, container = processors(text), record["container"]
@@ -41,15 +44,6 @@ def processors_are_exclusive(history: History) -> Iterator[Violation]:
             if not began.setdefault(container, cpus) <= cpus:
                 yield Violation("I-20", f"{container} began with {sorted(began[container])} and has {text}", (record,))
             here[container] = (cpus, record)
-
-
-def processors(text: str) -> frozenset[int]:
-    """The numbers of ``0-3,7``."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return frozenset(found)
 
 
 def a_pod_covers_its_containers(history: History) -> Iterator[Violation]:
