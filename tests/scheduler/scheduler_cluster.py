@@ -21,6 +21,7 @@ from elbowroom.wire import (
     Reply,
     StreamBookmark,
     StreamCancel,
+    StreamEnd,
     StreamEvent,
     decode_value,
     encode_value,
@@ -107,13 +108,15 @@ def budget(name: str, selector: dict[str, str], allowed: int, disrupted: Sequenc
     }
 
 
-WATCHED = ("pods", "nodes", "poddisruptionbudgets", "namespaces", "services", "replicasets")
+WATCHED = ("pods", "nodes", "poddisruptionbudgets", "namespaces", "services", "replicasets", "podgroups")
 
 
 class Cluster:
     """The scheduler, its API server and their clock. ``settle`` carries on until nothing is left to do."""
 
-    def __init__(self, profile: Profile | str = "lab", seed: int = 1, **config: Any) -> None:
+    def __init__(self, profile: Profile | str = "lab", seed: int = 1, unserved: Sequence[str] = (), **config: Any) -> None:
+        """``unserved``: what the API server has no such kind of."""
+        self._unserved = unserved
         self.profile = (
             profile_of(profile, {"InPlacePodVerticalScalingSchedulerPreemption": True}) if isinstance(profile, str) else profile
         )
@@ -350,6 +353,9 @@ class Cluster:
 
     def _watch(self, number: int, request: ApiRequest) -> None:
         name = request.resource
+        if name in self._unserved:
+            self._inbox.append(Received("apiserver", StreamEnd(number, Code.NOT_FOUND, "there is no such kind")))
+            return
         self._streams[name] = (number, 0, self.revision)
         if "sendInitialEvents" in request.query:
             for document in self.documents[name].values():

@@ -189,6 +189,10 @@ class PodSchedulingGate(Struct, frozen=True, kw_only=True, rename="camel", omit_
     name: str = ""
 
 
+class PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    pod_group_name: str = ""
+
+
 class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, dict=True, gc=True):
     node_name: str = ""
     containers: list[Container] = []
@@ -203,6 +207,7 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     preemption_policy: str | None = None
     scheduler_name: str = "default-scheduler"
     scheduling_gates: list[PodSchedulingGate] = []
+    scheduling_group: PodSchedulingGroup | None = None
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []

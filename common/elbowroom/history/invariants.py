@@ -174,11 +174,13 @@ def victims_are_less_important(history: History) -> Iterator[Violation]:
 
 
 def victims_of_a_resize_are_neighbours(history: History) -> Iterator[Violation]:
-    """I-23: the victims of a resize are on the pod's own node only."""
+    """I-23: the victims of a resize are on the pod's own node only, but for those whose group goes with a pod that is (SC-96)."""
     for plan in history.kinds("sch.plan"):
         if plan.get("resize"):
+            taken_along = {victim.get("group") for victim in plan["victims"] if victim["node"] == plan["pod_node"]} - {None}
             for victim in plan["victims"]:
-                if victim["node"] != plan["pod_node"] or plan["node"] != plan["pod_node"]:
+                is_near = victim["node"] == plan["pod_node"] or victim.get("group") in taken_along
+                if not is_near or plan["node"] != plan["pod_node"]:
                     yield Violation("I-23", f"{victim['pod']} on {victim['node']} is no neighbour of {plan['pod']}", (plan,))
 
 

@@ -39,6 +39,7 @@ from elbowroom.scheduler.framework import Framework, Plugin
 from elbowroom.scheduler.metrics import Metrics
 from elbowroom.scheduler.nominator import Nominator
 from elbowroom.scheduler.plugins import framework_of
+from elbowroom.scheduler.podgroups import PodGroup, PodGroups, group_key
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred, is_preemption_disabled
 from elbowroom.scheduler.podstatus import not_scheduled, status_patch
 from elbowroom.scheduler.preemption import Budget, Plan, World, budget_of
@@ -73,6 +74,8 @@ class Scheduler:
         self._namespaces = Reflector("namespaces", Namespace, epoch=epoch, ids=ids)
         self._services = Reflector("services", Service, epoch=epoch, ids=ids)
         self._replica_sets = Reflector("replicasets.apps", ReplicaSet, epoch=epoch, ids=ids)
+        self._pod_groups = Reflector("podgroups.scheduling.k8s.io", PodGroup, epoch=epoch, ids=ids)
+        self._groups = PodGroups(self._pod_groups.store) if self._profile.on("GenericWorkload") else None
         self._belonging = Belonging(self._replica_sets.store)
         self._metrics = Metrics(
             publishes_preemptions=self._profile.publishes_resize_status,
@@ -110,7 +113,8 @@ class Scheduler:
 
     @property
     def _reflectors(self) -> tuple[Reflector[Any], ...]:
-        return (self._namespaces, self._budgets, self._services, self._replica_sets, self._nodes, self._pods)
+        groups = (self._pod_groups,) if self._groups is not None else ()
+        return (self._namespaces, self._budgets, self._services, self._replica_sets, *groups, self._nodes, self._pods)
 
     # ---- what plugins may ask (Lookup)
 
@@ -176,6 +180,9 @@ class Scheduler:
             self._belonging.on_service(service_change)
         of_stream, _ = self._replica_sets.handle(now, happened)
         effects += of_stream
+        if self._groups is not None:
+            of_stream, _ = self._pod_groups.handle(now, happened)
+            effects += of_stream
         of_stream, budgets = self._budgets.handle(now, happened)
         effects += of_stream
         if budgets:
@@ -299,7 +306,8 @@ class Scheduler:
     # ---- attempts
 
     def _synced(self) -> bool:
-        return all(reflector.synced for reflector in self._reflectors)
+        """Is everything known? A server may not have PodGroups at all: their pods go one by one there."""
+        return all(reflector.synced for reflector in self._reflectors if reflector is not self._pod_groups)
 
     def _run(self, now: Instant, *, retries: bool) -> list[Effect]:
         """Make attempts. Pods that are still backing off are left to a step of their own, which comes after the messages that have
@@ -328,6 +336,7 @@ class Scheduler:
             strict_budgets=self._profile.pdb_policy == "strict",
             tracking=self._profile.nomination_tracking,
             aligned=self._profile.resize_fit == "kubeletAligned",
+            groups=self._groups,
             remembered=self._remembered,
         )
 
@@ -412,7 +421,14 @@ class Scheduler:
             "pod_node": info.pod.spec.node_name,
             "policy_disabled": self._forbids_resizes(info, node),
             "victims": [
-                {"pod": each.key, "uid": each.uid, "priority": each.priority, "node": each.pod.spec.node_name} for each in victims
+                {
+                    "pod": each.key,
+                    "uid": each.uid,
+                    "priority": each.priority,
+                    "node": each.pod.spec.node_name,
+                    **({"group": group_key(each)} if self._groups is not None and group_key(each) else {}),
+                }
+                for each in victims
             ],
             "violations": plan.candidate.violations,
             "oracle_inputs": plan.inputs,

@@ -17,6 +17,7 @@ from elbowroom.scheduler.cache import NodeInfo, Snapshot
 from elbowroom.scheduler.diagnosis import Diagnosis
 from elbowroom.scheduler.framework import Code, Filters, Status
 from elbowroom.scheduler.nominator import Nominator
+from elbowroom.scheduler.podgroups import PodGroups, Unit, group_key, violating_units
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
 
 PLUGIN = "DefaultPreemption"
@@ -99,6 +100,8 @@ class World:
     """What keeps a deferred pod from a second round while its victims end (profiles row 8)."""
     aligned: bool = False
     """Does a resize count its neighbours as their kubelet does (profiles row 9)?"""
+    groups: PodGroups | None = None
+    """Where the gate GenericWorkload is on: who goes together."""
     remembered: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """For tracking ``memory``: the victims (uids) of a pod's last round."""
 
@@ -122,12 +125,16 @@ def preempt(
         told.absent = _NOT_HELPFUL
         return NoPlan(f"preemption: {told.message()}", clears_nomination=True)
     chosen = best(found, world.now)
-    return Plan(chosen, {**oracle_inputs(info, chosen.node, world), "filters": list(filters.plugins)})
+    named = [*filters.plugins, *(["PodGroups"] if world.groups is not None and any(map(group_key, chosen.victims)) else [])]
+    return Plan(chosen, {**oracle_inputs(info, chosen.node, world), "filters": named})
 
 
 def ineligible(info: PodInfo, diagnosis: Diagnosis, world: World) -> str:
     """Why the pod may not preempt now; empty if it may (SC-103, SC-104)."""
     pod = info.pod
+    if world.groups is not None and group_key(info) and not pod.spec.node_name:
+        # A resize is tried by itself, whatever group its pod belongs to (SC-25, SC-125).
+        return "not eligible due to workload aware preemption enabled"
     if pod.spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     awaited = pod.status.nominated_node_name or world.nominator.node_of(info.uid)
@@ -187,6 +194,8 @@ def dry_run(
 
 def victims_on(info: PodInfo, node: NodeInfo, filters: Filters, world: World) -> Candidate | Status:
     """The victims on one node, or why preemption there is of no use."""
+    if world.groups is not None and any(group_key(other) for other in node.pods.values()):
+        return _units_on(info, node, filters, world, world.groups)
     potential = [other for other in node.pods.values() if other.priority < info.priority]
     if not potential:
         return _NO_VICTIMS
@@ -228,6 +237,35 @@ def _reprieve(
     if violations:
         victims.sort(key=lambda other: importance(other, world.now))
     return Candidate(node.name, tuple(victims), violations)
+
+
+def _units_on(info: PodInfo, node: NodeInfo, filters: Filters, world: World, groups: PodGroups) -> Candidate | Status:
+    """The same where pods may take others along. Of a group that has to go all members go, those on other nodes, too (SC-129)."""
+    lower = [unit for unit in groups.units(world.snapshot, node.pods.values()) if unit.priority < info.priority]
+    if not lower:
+        return _NO_VICTIMS
+    lower.sort(key=lambda unit: unit.importance(world.now))
+    protected = violating_units(lower, lambda pods: violating(pods, world.budgets))
+    if world.strict_budgets and protected:
+        lower, protected = [unit for unit in lower if unit not in protected], []
+    emptied, tried = node.copy(), filters.copy()
+    for unit in lower:
+        for other in unit.here:
+            tried.without_pod(emptied, other)
+    nominated = world.nominator.on(node.name)
+    status = check_with_nominated(info, emptied, tried, nominated)
+    if status is not None:
+        return _BUDGETS if world.strict_budgets else status
+    gone: list[Unit] = []
+    for unit in [*protected, *(unit for unit in lower if unit not in protected)]:
+        for other in unit.here:
+            tried.with_pod(emptied, other)
+        if check_with_nominated(info, emptied, tried, nominated) is not None:
+            for other in unit.here:
+                tried.without_pod(emptied, other)
+            gone.append(unit)
+    gone.sort(key=lambda unit: unit.importance(world.now))
+    return Candidate(node.name, tuple(other for unit in gone for other in unit.pods), sum(unit in protected for unit in gone))
 
 
 def importance(info: PodInfo, now: int) -> tuple[int, int]:
