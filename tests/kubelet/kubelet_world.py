@@ -299,6 +299,7 @@ class World:
         machine: Any = None,
         node_spec: Any = None,
         cgroup_version: int = 2,
+        cgroup_driver: str = "cgroupfs",
         start: bool = True,
     ) -> None:
         self.now = START
@@ -336,7 +337,7 @@ class World:
                 "status": {"capacity": amounts, "allocatable": dict(amounts)},
             },
         )
-        self._cgroup_version = cgroup_version
+        self._hardware = {"cgroup_version": cgroup_version, "cgroup_driver": cgroup_driver}
         self._bookmarks()
         if start:
             self.start_runtime()
@@ -351,7 +352,7 @@ class World:
     # lives
 
     def start_runtime(self) -> None:
-        config = {"node": NODE, "name": RUNTIME, "epoch": next(self._epochs), "cgroup_version": self._cgroup_version}
+        config = {"node": NODE, "name": RUNTIME, "epoch": next(self._epochs), **self._hardware}
         self._begin(RUNTIME, build_runtime(config, random.Random(1)))
 
     def start_kubelet(self) -> None:

@@ -158,7 +158,8 @@ class Resizer:
             self._check(now, made.check, owner.sandbox.sandbox)
 
     def _check(self, now: Instant, check: actuation.MemoryCheck, sandbox: str) -> None:
-        no_usage = f'unable to read memory usage for pod "{self._owner.key}"'
+        meta = self._owner.pod.metadata
+        no_usage = f'unable to read memory usage for pod "{meta.name}_{meta.namespace}({meta.uid})"'
 
         def sampled(now: Instant, body: bytes) -> None:
             try:

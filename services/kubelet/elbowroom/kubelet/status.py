@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from elbowroom.api.objects import Container, Pod, ResourceList, ResourceRequirements
 from elbowroom.api.quantity import format_bytes, format_milli
 from elbowroom.api.resources import of, resource_list, spec_limits, spec_requests
-from elbowroom.kubelet.actuation import containers_of, latest, limit_of, pod_config, quota_of, request_of, shares_of
+from elbowroom.kubelet.actuation import amounts, containers_of, latest, limit_of, pod_config, quota_of, request_of, shares_of
 from elbowroom.kubelet.checkpoint import PodResources
 from elbowroom.machine import Instant, as_time
 from elbowroom.wire.cri import ContainerState, LinuxResources, SandboxState
@@ -254,11 +254,11 @@ def _actual(s: Shown, state: ContainerState, allocated: ResourceRequirements) ->
         told = _previous(s, state.name)
         same_instance = told.get("containerID") == CONTAINER_PREFIX + state.container and "running" in (told.get("state") or {})
         before = (told.get("resources") or {}) if same_instance else {}
-        actuated = s.actuated.of(state.name) or ResourceRequirements()
+        told_now = _told(state.resources, s.actuated.of(state.name) or ResourceRequirements())
         if limits:
-            _overlay_limits(limits, state.resources, before.get("limits") or {})
+            _overlay_limits(limits, told_now, before.get("limits") or {})
         if requests:
-            _overlay_requests(requests, state.resources, actuated.requests, before.get("requests") or {})
+            _overlay_requests(requests, told_now, before.get("requests") or {})
     found: dict[str, Any] = {}
     if limits:
         found["limits"] = limits
@@ -267,25 +267,45 @@ def _actual(s: Shown, state: ContainerState, allocated: ResourceRequirements) ->
     return found
 
 
-def _overlay_limits(limits: ResourceList, runtime: LinuxResources, before: ResourceList) -> None:
-    quota = limit_of(runtime)
-    if quota is None:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the runtime says of a container, cpu in milli, memory in bytes; None where it says nothing."""
+
+    cpu_request: int | None
+    cpu_limit: int | None
+    memory_limit: int | None
+    memory_request: str | None
+    """As it was actuated: runtimes do not tell it (RC-144)."""
+
+
+def _told(runtime: LinuxResources, actuated: ResourceRequirements) -> _Told:
+    """Of a runtime that says nothing at all it is believed that it has what it was given (RC-145)."""
+    memory = actuated.requests.get("memory") if of(actuated.requests).get("memory", 0) else None
+    if runtime == LinuxResources():
+        known = amounts(actuated, None)
+        return _Told(known.cpu_request, known.cpu_limit, known.memory_limit, memory)
+    shares, limit = runtime.cpu_shares, runtime.memory_limit_bytes
+    return _Told(request_of(shares) if shares else None, limit_of(runtime), limit if limit > 0 else None, memory)
+
+
+def _overlay_limits(limits: ResourceList, told: _Told, before: ResourceList) -> None:
+    if told.cpu_limit is None:
         _keep(limits, before, "cpu")
-    elif quota > 10 or of(limits).get("cpu", 0) > 10:
-        limits["cpu"] = format_milli(quota)
-    if runtime.memory_limit_bytes > 0:
-        limits["memory"] = format_bytes(runtime.memory_limit_bytes)
+    elif told.cpu_limit > 10 or of(limits).get("cpu", 0) > 10:
+        limits["cpu"] = format_milli(told.cpu_limit)
+    if told.memory_limit is not None:
+        limits["memory"] = format_bytes(told.memory_limit)
     else:
         _keep(limits, before, "memory")
 
 
-def _overlay_requests(requests: ResourceList, runtime: LinuxResources, actuated: ResourceList, before: ResourceList) -> None:
-    if not runtime.cpu_shares:
+def _overlay_requests(requests: ResourceList, told: _Told, before: ResourceList) -> None:
+    if told.cpu_request is None:
         _keep(requests, before, "cpu")
-    elif request_of(runtime.cpu_shares) > 2 or of(requests).get("cpu", 0) > 2:
-        requests["cpu"] = format_milli(request_of(runtime.cpu_shares))
-    if "memory" in requests and of(actuated).get("memory", 0):
-        requests["memory"] = actuated["memory"]
+    elif told.cpu_request > 2 or of(requests).get("cpu", 0) > 2:
+        requests["cpu"] = format_milli(told.cpu_request)
+    if "memory" in requests and told.memory_request is not None:
+        requests["memory"] = told.memory_request
 
 
 def _keep(target: ResourceList, before: ResourceList, name: str) -> None:
