@@ -1,12 +1,26 @@
 """What is worked out by a short cut is what the long way gives, whatever the input."""
 
+import random
 from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scheduler_worlds import info_of
+from scheduler_cluster import START, node, pod
+from scheduler_worlds import info_of, node_of, plugins_of
 
 from elbowroom.api import resources
+from elbowroom.api.resources import Resources
+from elbowroom.scheduler import cycle
+from elbowroom.scheduler.cache import Cache, NodeInfo, Snapshot
+from elbowroom.scheduler.columns import Columns
+from elbowroom.scheduler.figures import EXACT_MAX
+from elbowroom.scheduler.framework import Framework
+from elbowroom.scheduler.nominator import Nominator
+from elbowroom.scheduler.plugins import ScoringStrategy
+from elbowroom.scheduler.plugins.resources import BalancedAllocation, Fit
+from elbowroom.scheduler.preemption import Plan, World
 
 LISTS = st.dictionaries(
     st.sampled_from(["cpu", "memory", "example.com/chips", "ephemeral-storage"]), st.sampled_from(["0", "100m", "1", "3", "2Gi"])
@@ -43,7 +57,7 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
     return {"metadata": {"name": "p", "namespace": "default", "uid": "u"}, "spec": spec, "status": status}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(pods())
 def test_a_pod_counts_with_its_effective_requests_however_they_are_found(document: dict[str, Any]) -> None:
     info = info_of(document)
@@ -52,3 +66,156 @@ def test_a_pod_counts_with_its_effective_requests_however_they_are_found(documen
         assert info.requests == resources.effective_requests(info.pod)
     else:
         assert info.requests == info.want == resources.spec_requests(info.pod)
+
+
+# ---------------------------------------------------------------- the vectorised twin
+
+NAMES = ["cpu", "memory", "ephemeral-storage", "example.com/chips", "example.com/unknown"]
+FIGURES = st.one_of(
+    st.integers(0, 8),
+    st.integers(0, 2**40),
+    st.sampled_from([EXACT_MAX - 1, EXACT_MAX, EXACT_MAX + 1, 2**60, 2**63 - 1, 2**63, 2**70]),
+)
+LESS_THAN_NOTHING = st.sampled_from([-1, -(2**40), -EXACT_MAX, -(2**64)])
+VECTORS = st.dictionaries(st.sampled_from(NAMES), FIGURES)
+SHAPES = [((0, 0), (100, 10)), ((0, 10), (100, 0)), ((20, 0), (50, 7), (51, 3), (80, 10)), ((100, 0),)]
+
+
+@st.composite
+def tallies(draw: st.DrawFn) -> NodeInfo:
+    """A node with any figures: overfull, of no size, or larger than a float holds."""
+    held = NodeInfo(draw(st.sampled_from("abcdef")))
+    held.allocatable = draw(VECTORS)
+    held.allowed_pods = draw(FIGURES)
+    held.requested = draw(VECTORS)
+    held.non_zero = draw(VECTORS)
+    if draw(st.booleans()):
+        held.requested["cpu"] = draw(LESS_THAN_NOTHING)
+    if draw(st.booleans()):
+        filler = info_of(pod("filler"))
+        held.pods = {str(number): filler for number in range(draw(st.integers(0, 9)))}
+    return held
+
+
+def asking(want: Resources, non_zero: Resources) -> Any:
+    info = info_of(pod("asking"))
+    info.want, info.non_zero = want, non_zero
+    return info
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(tallies(), min_size=1, max_size=6), VECTORS, st.booleans())
+def test_the_twin_of_the_resource_filter_says_what_the_plain_one_says(nodes: list[NodeInfo], want: Resources, part: bool) -> None:
+    prepared = Fit(ScoringStrategy()).pre_filter(asking(want, want), Snapshot())
+    assert prepared is not None and prepared.filter is not None
+    plain = prepared.filter
+    if not plain.has_twin:
+        assert max(want.values()) > EXACT_MAX
+        return
+    rows = slice(len(nodes) // 2 if part else 0, len(nodes))
+    codes = plain.codes(Columns(nodes), rows).tolist()
+    assert [plain.refusal(held, code) if code else None for held, code in zip(nodes[rows], codes, strict=True)] == [
+        plain.check(held) for held in nodes[rows]
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(tallies(), min_size=1, max_size=6),
+    VECTORS,
+    VECTORS,
+    st.sampled_from(["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio", "Balanced"]),
+    st.dictionaries(st.sampled_from(NAMES), st.integers(1, 100), min_size=1),
+    st.sampled_from(SHAPES),
+)
+def test_the_twin_of_a_resource_score_gives_what_the_plain_one_gives(
+    nodes: list[NodeInfo], want: Resources, non_zero: Resources, kind: str, weights: dict[str, int], shape: Any
+) -> None:
+    plugin = BalancedAllocation() if kind == "Balanced" else Fit(ScoringStrategy(kind, weights, shape))
+    scorer = plugin.pre_score(asking(want, non_zero), nodes, Snapshot())
+    if scorer is None:
+        assert not want.get("cpu") and not want.get("memory")
+        return
+    rows = np.arange(len(nodes))
+    column = scorer.column(nodes, Columns(nodes), rows)
+    for held in nodes:
+        held.memo.clear()
+    if column is None:
+        assert max([*want.values(), *non_zero.values()]) > EXACT_MAX
+    else:
+        assert column.tolist() == scorer.scores(nodes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), tallies()), max_size=12), VECTORS)
+def test_columns_that_follow_changes_are_those_made_anew(changes: list[tuple[int, NodeInfo]], want: Resources) -> None:
+    nodes = [NodeInfo(str(number)) for number in range(4)]
+    followed = Columns(nodes)
+    asked = followed.verdicts("question")
+    asked[:] = 1
+    for row, held in changes:
+        nodes[row] = held
+        followed.set(row, held)
+    anew, wanted, rows = Columns(nodes), list(want.items()), slice(0, 4)
+    assert followed.exact.tolist() == anew.exact.tolist()
+    if all(amount <= EXACT_MAX for amount in want.values()):
+        assert followed.shortfalls(rows, wanted).tolist() == anew.shortfalls(rows, wanted).tolist()
+    assert [int(state) for state in asked] == [0 if any(row == each for each, _ in changes) else 1 for row in range(4)]
+
+
+CPUS = st.sampled_from(["", "100m", "1", "2", "9"])
+TAINTS = st.sampled_from([[], [], [{"key": "k", "effect": "NoSchedule"}], [{"key": "k", "effect": "PreferNoSchedule"}]])
+NEAR = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "zone"}
+WISHES: list[dict[str, Any]] = [
+    {},
+    {"nodeSelector": {"zone": "z1"}},
+    {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}},
+    {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}},
+    {"topologySpreadConstraints": [{**NEAR, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]},
+    {"tolerations": [{"key": "k", "operator": "Exists"}]},
+]
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["1", "4"]), TAINTS, st.booleans(), st.sampled_from(["z1", "z2"])), min_size=1, max_size=9),
+    st.lists(st.tuples(CPUS, st.integers(0, 1), st.sampled_from(WISHES), st.integers(0, 8)), min_size=1, max_size=12),
+    st.integers(0, 3),
+)
+def test_a_cycle_decides_the_same_with_the_twin_and_without(nodes: list[Any], pods: list[Any], seed: int) -> None:
+    decided = []
+    with pytest.MonkeyPatch.context() as patched:
+        for twin_from in (0, 1_000_000):
+            patched.setattr(cycle, "TWIN_FROM_NODES", twin_from)
+            patched.setattr(cycle, "TWIN_ALWAYS_FROM_NODES", twin_from)
+            decided.append(_played(nodes, pods, seed))
+    assert decided[0] == decided[1]
+
+
+def _played(nodes: list[Any], pods: list[Any], seed: int) -> list[Any]:
+    """The decisions about some pods, one after the other; who has to preempt is nominated and stays in front of the node."""
+    cache, snapshot, nominator = Cache(), Snapshot(), Nominator()
+    attempts = cycle.Cycle(Framework.of(plugins_of(), percentage=50), random.Random(seed))
+    for number, (cpu, taints, cordoned, zone) in enumerate(nodes):
+        labels = {"zone": zone, "kubernetes.io/hostname": f"n{number}"}
+        cache.set_node(node_of(node(f"n{number}", cpu=cpu, taints=taints, unschedulable=cordoned, labels=labels)))
+    found: list[Any] = []
+    for number, (cpu, priority, wishes, change) in enumerate(pods):
+        info = info_of(pod(f"p{number}", cpu=cpu, priority=priority, labels={"app": "a"}, **wishes))
+        snapshot.refresh(cache)
+        decision = attempts.attempt(info, World(snapshot, nominator, [], START))
+        match decision:
+            case cycle.Placed():
+                found.append(decision)
+                cache.assume(info.at(decision.node))
+            case cycle.Unschedulable(diagnosis, preemption):
+                found += [list(diagnosis.refusals.items()), decision.message]
+                if isinstance(preemption, Plan):
+                    found += [preemption.candidate.node, [victim.uid for victim in preemption.candidate.victims]]
+                    nominator.nominate(info, preemption.candidate.node)
+            case _:
+                found.append(decision)
+        if change < len(nodes):
+            changed = node(f"n{change}", cpu="2", unschedulable=nodes[change][2], labels={"zone": "z1"})
+            cache.set_node(node_of(changed))
+    return found

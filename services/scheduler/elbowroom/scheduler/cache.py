@@ -6,13 +6,16 @@ so the cost of a cycle does not grow with the pods that stay where they are.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elbowroom.api import resources
 from elbowroom.api.objects import Node, Pod
 from elbowroom.api.resources import Resources
 from elbowroom.machine import Instant
 from elbowroom.scheduler.podinfo import PodInfo, Port
+
+if TYPE_CHECKING:
+    from elbowroom.scheduler.columns import Columns
 
 
 class NodeInfo:
@@ -256,6 +259,7 @@ class Snapshot:
         """How many nodes bear a PreferNoSchedule taint."""
         self._soft: dict[str, None] = {}
         self._with_images: dict[str, None] = {}
+        self._columns: Columns | None = None
 
     def refresh(self, cache: Cache) -> None:
         """Take over what changed in the cache since the last time."""
@@ -267,11 +271,14 @@ class Snapshot:
             self.nodes = [kept[name] for name in cache.node_names]
             self._by_name = {info.name: index for index, info in enumerate(self.nodes)}
             self._membership = cache.membership
+            self._columns = None
         else:
             for info in changed:
                 index = self._by_name.get(info.name)
                 if index is not None:
                     self.nodes[index] = info
+                    if self._columns is not None:
+                        self._columns.set(index, info)
         for info in reversed(changed):
             real = info.name in self._by_name
             _mark(self._with_affinity, info.name, real and bool(info.with_affinity))
@@ -281,9 +288,22 @@ class Snapshot:
             _mark(self._with_images, info.name, real and info.node is not None and bool(info.node.status.images))
         self.soft_taints = len(self._soft)
 
+    def row(self, name: str) -> int | None:
+        """Where in ``nodes`` that one is."""
+        return self._by_name.get(name)
+
     def get(self, name: str) -> NodeInfo | None:
         index = self._by_name.get(name)
         return self.nodes[index] if index is not None else None
+
+    @property
+    def columns(self) -> "Columns":
+        """The nodes' figures as columns, in the order of ``nodes``."""
+        if self._columns is None:
+            from elbowroom.scheduler.columns import Columns
+
+            self._columns = Columns(self.nodes)
+        return self._columns
 
     @property
     def with_images(self) -> list[NodeInfo]:

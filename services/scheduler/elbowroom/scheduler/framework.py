@@ -9,11 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from elbowroom.scheduler.cache import NodeInfo, Snapshot
 from elbowroom.scheduler.clusterevents import Action
 from elbowroom.scheduler.podinfo import PodInfo
+
+if TYPE_CHECKING:
+    from elbowroom.scheduler.columns import Column, Columns, Rows
 
 SCORE_MAX = 100
 
@@ -47,8 +50,19 @@ class NodeFilter:
     key: object = None
     """Equal for pods that this filter cannot tell apart, if it looks at nothing but the node; None: ask each time."""
 
+    has_twin = False
+    """Can it judge many nodes at once (``codes``)?"""
+
     def check(self, node: NodeInfo) -> Status | None:
         """Why the pod cannot run on that node; None if it can."""
+        raise NotImplementedError
+
+    def codes(self, columns: "Columns", rows: "Rows") -> "Column":
+        """The twin of ``check``: 0 for each node that passes, else what ``refusal`` understands."""
+        raise NotImplementedError
+
+    def refusal(self, node: NodeInfo, code: int) -> Status | None:
+        """What ``check`` says of a node with that code."""
         raise NotImplementedError
 
     def with_pod(self, node: NodeInfo, added: PodInfo) -> None:
@@ -70,6 +84,10 @@ class Scorer:
 
     def scores(self, nodes: Sequence[NodeInfo]) -> list[int]:
         return [self.score(node) for node in nodes]
+
+    def column(self, nodes: Sequence[NodeInfo], columns: "Columns", rows: "Rows") -> "Column | None":
+        """The twin of ``scores``, normalised, for the nodes in these rows; None where there is none for this pod."""
+        return None
 
     def normalised(self, nodes: Sequence[NodeInfo], scores: list[int]) -> list[int]:
         """The scores as 0..100 (SC-71)."""
@@ -199,6 +217,22 @@ class Filters:
             return found
         found = memo[self._key] = self._check(node)
         return found
+
+    def parts(self) -> "tuple[Filters, NodeFilter, Filters] | None":
+        """The filters before the one that has a twin, that one, and those behind it; None if there is none."""
+        for index, each in enumerate(self._filters):
+            if each.has_twin:
+                return Filters(self._filters[:index]), each, Filters(self._filters[index + 1 :])
+        return None
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._filters
+
+    @property
+    def question(self) -> object:
+        """Equal for pods that these filters cannot tell apart, if they look at nothing but the node; None: they look at more."""
+        return self._key
 
     def passing(self, nodes: Sequence[NodeInfo], enough: int, refusals: dict[str, Status]) -> list[NodeInfo]:
         """The nodes where the pod fits, in order, until ``enough`` (0: all) are found; those before that refuse it come into

@@ -22,6 +22,11 @@ class Nominator:
         """The node promised to the pod; empty if none."""
         return self._node_of.get(uid, "")
 
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that are promised to somebody."""
+        return list(self._pods)
+
     def on(self, node: str) -> Sequence[PodInfo]:
         """The pods nominated to a node."""
         pods = self._pods.get(node)

@@ -4,14 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import sqrt
+from typing import TYPE_CHECKING
 
 from elbowroom.api import resources
 from elbowroom.api.objects import Node
 from elbowroom.api.resources import Resources
 from elbowroom.scheduler.cache import NodeInfo, Snapshot
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, NODE, TARGET_POD, Action, shrank_of
+from elbowroom.scheduler.figures import FIRST_RESOURCE, RESOURCES_MAX, TOO_MANY_PODS, UNRESOLVABLE, is_exact
 from elbowroom.scheduler.framework import SCORE_MAX, Code, Interest, NodeFilter, Plugin, Prepared, Scorer, Status
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
+
+if TYPE_CHECKING:
+    from elbowroom.scheduler.columns import Column, Columns, Rows
 
 _ORDER = {"cpu": 0, "memory": 1, "ephemeral-storage": 2}
 
@@ -143,6 +148,20 @@ class _Fits(NodeFilter):
     def __init__(self, want: Resources, key: object) -> None:
         self._want = _ordered(want)
         self.key = key
+        self.has_twin = len(want) <= RESOURCES_MAX and is_exact(want.values())
+        self._of_code: dict[int, Status] = {}
+
+    def codes(self, columns: "Columns", rows: "Rows") -> "Column":
+        return columns.shortfalls(rows, self._want)
+
+    def refusal(self, node: NodeInfo, code: int) -> Status | None:
+        if code < 0:
+            return self.check(node)
+        if code not in self._of_code:
+            short = ["Too many pods"] if code >> TOO_MANY_PODS & 1 else []
+            short += [name for bit, (name, _) in enumerate(self._want, FIRST_RESOURCE) if code >> bit & 1]
+            self._of_code[code] = _refused(tuple(short), not code >> UNRESOLVABLE & 1)
+        return self._of_code[code]
 
     def check(self, node: NodeInfo) -> Status | None:
         short: list[str] = []
@@ -214,7 +233,25 @@ class _Remembering(Scorer):
         key, score = self._key, self.score
         return [memo[key] if key in (memo := node.memo) else score(node) for node in nodes]
 
+    def column(self, nodes: Sequence[NodeInfo], columns: "Columns", rows: "Rows") -> "Column | None":
+        if not self._is_exact():
+            return None
+        scores = self._column(columns, rows)
+        exact = columns.exact[rows]
+        if not exact.all():
+            for index in (~exact).nonzero()[0].tolist():
+                scores[index] = self._score(nodes[index])
+        return scores
+
     def _score(self, node: NodeInfo) -> int:
+        raise NotImplementedError
+
+    def _column(self, columns: "Columns", rows: "Rows") -> "Column":
+        """The twin of ``_score`` for nodes whose figures are exact."""
+        raise NotImplementedError
+
+    def _is_exact(self) -> bool:
+        """Are the pod's own figures?"""
         raise NotImplementedError
 
 
@@ -231,6 +268,9 @@ class _Allocation(_Remembering):
             for name, weight in strategy.weights.items()
             if name in ("cpu", "memory") or info.want.get(name, 0) > 0
         ]
+
+    def _is_exact(self) -> bool:
+        return is_exact(wanted for _, _, wanted in self._resources)
 
     def _each(self, node: NodeInfo) -> list[tuple[int, int, int]]:
         """(weight, requested, capacity) of each resource that the node has."""
@@ -251,6 +291,9 @@ class _LeastAllocated(_Allocation):
                 total += weight * ((capacity - requested) * SCORE_MAX // capacity)
         return total // weights if weights else 0
 
+    def _column(self, columns: "Columns", rows: "Rows") -> "Column":
+        return columns.least_allocated(rows, self._resources)
+
 
 class _MostAllocated(_Allocation):
     def _score(self, node: NodeInfo) -> int:
@@ -259,6 +302,9 @@ class _MostAllocated(_Allocation):
             weights += weight
             total += weight * (min(requested, capacity) * SCORE_MAX // capacity)
         return total // weights if weights else 0
+
+    def _column(self, columns: "Columns", rows: "Rows") -> "Column":
+        return columns.most_allocated(rows, self._resources)
 
 
 class _CapacityRatio(_Allocation):
@@ -273,6 +319,10 @@ class _CapacityRatio(_Allocation):
                 total += weight * score
                 weights += weight
         return (2 * total + weights) // (2 * weights) if weights else 0
+
+    def _column(self, columns: "Columns", rows: "Rows") -> "Column":
+        of_percent = [_on_shape(self._strategy.shape, utilisation) for utilisation in range(101)]
+        return columns.capacity_ratio(rows, self._resources, of_percent)
 
 
 def _on_shape(shape: Sequence[tuple[int, int]], utilisation: int) -> int:
@@ -318,6 +368,12 @@ class _Balance(_Remembering):
                 before.append(min(1.0, used / capacity))
                 after.append(min(1.0, (used + wanted) / capacity))
         return 50 + (50 + _balance(after) - _balance(before)) // 2
+
+    def _column(self, columns: "Columns", rows: "Rows") -> "Column":
+        return columns.balanced(rows, self._want)
+
+    def _is_exact(self) -> bool:
+        return is_exact(wanted for _, wanted in self._want)
 
 
 def _balance(fractions: Sequence[float]) -> int:
