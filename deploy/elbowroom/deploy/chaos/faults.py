@@ -86,8 +86,7 @@ def _kill(ground: Ground, fault: kinds.Kill, rng: Random) -> Begun:
     before = ground.components()[component]["restarts"]
 
     def is_over() -> bool:
-        found = ground.components().get(component)
-        return found is None or found["restarts"] > before
+        return component not in ground.components() or _died(ground, component, before)
 
     args: dict[str, Any] = {"machine": component}
     begun = Begun("kill", args)
@@ -96,10 +95,7 @@ def _kill(ground: Ground, fault: kinds.Kill, rng: Random) -> Begun:
         label = rng.choice([label for label in fault.at if is_step(kind, label)] or fault.at)
         args |= {"label": label, "hits": rng.randint(*fault.hits)}
         ground.kill(component, at=label, hits=args["hits"], stay_dead=down > 0)
-        try:
-            ground.until(f"{component} reaches {label}", is_over, REACHED_SECONDS)
-        except NotDoneError:
-            begun.fired = False
+        begun.fired = _until(ground, is_over)
     else:
         ground.kill(component, stay_dead=down > 0)
     if down > 0 and begun.fired:
@@ -180,17 +176,26 @@ def _disk(ground: Ground, component: str, how: str, commits: int) -> Begun:
         with suppress(NotDoneError):
             ground.kill(component)  # a broken disk mends with the next life
 
-    begun.heal = heal
     if how == "fsync":
-        begun.heal = lambda: setattr(begun, "fired", _died(ground, component, before))
-    else:
-        worker.start()
+        begun.fired = _until(ground, lambda: _died(ground, component, before))
+        return begun
+    begun.heal = heal
+    worker.start()
     return begun
 
 
 def _died(ground: Ground, component: str, before: int) -> bool:
     found = ground.components().get(component)
     return found is not None and found["restarts"] > before
+
+
+def _until(ground: Ground, fact: Callable[[], bool]) -> bool:
+    """Does it come true soon?"""
+    try:
+        ground.until("it has an effect", fact, REACHED_SECONDS)
+    except NotDoneError:
+        return False
+    return True
 
 
 def _clock_step(ground: Ground, component: str, span: float) -> Begun:

@@ -21,6 +21,8 @@ from elbowroom.machine.records import Author
 NAMESPACE = "default"
 LOOK_AGAIN_SECONDS = 0.01
 PATIENCE_SECONDS = 30.0
+PASSING = ("no process now", "cannot be reached")
+"""What the supervisor says of a component that is about to come back."""
 
 
 class NotDoneError(Exception):
@@ -74,7 +76,7 @@ class Ground:
                 control.ask(self.control, request)
                 return
             except UserError as why:
-                if "no process now" not in str(why) or time.monotonic() > deadline:
+                if not any(word in str(why) for word in PASSING) or time.monotonic() > deadline:
                     raise NotDoneError(str(why)) from why
                 time.sleep(LOOK_AGAIN_SECONDS)
 
