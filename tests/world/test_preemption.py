@@ -1,12 +1,15 @@
 """The whole cluster in the simulated world: the resize by preemption under faults and under a death before each effect.
 
-``elbowroom explore preemption --seeds 1000`` and ``--systematic`` make the same runs in full; here is a part of them, and each
+``elbowroom explore preemption --seeds 1000`` and ``--deaths`` make the same runs in full; here is a part of them, and each
 seed that ever failed.
 """
 
 import pytest
 
-from elbowroom.deploy.explore.run import Ended, Run, make, systematic
+from elbowroom.deploy.explore.cluster import links, peers
+from elbowroom.deploy.explore.preemption import FAULTS, FAULTY_SECONDS, NODE, Preemption
+from elbowroom.deploy.explore.run import Ended, Run, deaths, make, profile_for
+from elbowroom.sim import nemesis
 
 FAILED_ONCE = {
     9: "the last call to the runtime was lost and waited for two minutes",
@@ -27,7 +30,7 @@ def test_without_faults_exactly_the_victims_needed_go() -> None:
 
 
 @pytest.mark.parametrize("profile", ["lab", "v1.37"])
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(5))
 def test_the_story_comes_to_its_end_under_faults(block: int, profile: str) -> None:
     for seed in range(1 + 10 * block, 11 + 10 * block):
         fine(make(Run(seed, hostile=True, profile=profile)))
@@ -35,12 +38,14 @@ def test_the_story_comes_to_its_end_under_faults(block: int, profile: str) -> No
 
 @pytest.mark.parametrize("seed", FAILED_ONCE, ids=[f"{seed}: {why}" for seed, why in FAILED_ONCE.items()])
 def test_a_seed_that_failed_holds(seed: int) -> None:
-    fine(make(Run(seed, hostile=True)))
+    """With the faults that were drawn then."""
+    drawn = nemesis.plan(seed, peers([NODE]), links([NODE]), duration=FAULTY_SECONDS, count=FAULTS)
+    fine(make(Run(seed, hostile=True), Preemption(profile_for("lab"), tuple(drawn))))
 
 
 @pytest.mark.parametrize("part", range(10))
 def test_a_process_may_die_before_each_effect(part: int) -> None:
-    runs = systematic(1, "lab")
+    runs = deaths(1, "lab")
     assert len(runs) > 1000, "the story has become shorter than this test believes"
     for run in runs[part * 17 :: 170]:
         fine(make(run))
@@ -49,10 +54,3 @@ def test_a_process_may_die_before_each_effect(part: int) -> None:
 @pytest.mark.parametrize("number", [1145, 1281], ids=lambda n: f"{n}: between the mark and the removal of a pod without grace")
 def test_a_death_that_failed_holds(number: int) -> None:
     fine(make(Run(1, die_before=number)))
-
-
-def test_one_seed_is_one_history() -> None:
-    first, second = make(Run(5, hostile=True)), make(Run(5, hostile=True))
-    fine(first)
-    assert first.history == second.history
-    assert first.history != make(Run(6, hostile=True)).history

@@ -23,10 +23,10 @@ def only_the_own_kubelet_reports(history: History) -> Iterator[Violation]:
     told: dict[str, Record] = {}
     for record in commits(history):
         facts = record.get("obj") or {}
-        if record["resource"] == "pods" and facts.get("figures") is not None and record["verb"] != "recovered":
+        if record["resource"] == "pods" and facts.get("figures") is not None:
             before = told.get(record["uid"])
             told[record["uid"]] = record
-            own = record["user"] == f"system:node:{facts.get('node', '')}"
+            own = record["user"] == f"system:node:{facts.get('node', '')}" or record["verb"] == "recovered"
             if before is not None and not own and facts["figures"] != before["obj"]["figures"]:
                 yield Violation("I-02", f"{record['user']} changed what {record['key']} is said to have", (before, record))
         node = facts.get("node", "")
@@ -223,13 +223,16 @@ def restarts_are_counted(history: History) -> Iterator[Violation]:
     last: dict[str, dict[tuple[str, str], Record]] = defaultdict(dict)
     ended: dict[str, Record] = {}
     resized: set[str] = set()
+    given: dict[str, Record] = {}
     for record in history.kinds("rt.started", "rt.create", "rt.exit", "kl.alloc"):
         here = last[record["node"]]
         if record["kind"] == "rt.started":
             here.clear()
             continue
         if record["kind"] == "kl.alloc":
-            if record["cause"] != "admitted":
+            # A kubelet that died in the write of an allocation may take its pod back with it.
+            first = given.setdefault(record["uid"], record)
+            if record["cause"] != "admitted" or record["containers"] != first["containers"]:
                 resized.add(record["uid"])
             continue
         if record["kind"] == "rt.exit":

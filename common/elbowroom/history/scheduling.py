@@ -299,7 +299,10 @@ def grace_is_given(history: History) -> Iterator[Violation]:
     running: dict[str, dict[str, Record]] = defaultdict(dict)
     lives: dict[str, set[int]] = defaultdict(set)
     forced: set[str] = set()
-    for record in history.kinds("commit", "rt.create", "rt.exit"):
+    for record in history.kinds("commit", "rt.started", "rt.create", "rt.exit"):
+        if record["kind"] == "rt.started":
+            lives[record["node"]].add(record["inc"])
+            continue
         uid = record["uid"]
         if record["kind"] == "rt.create":
             running[uid][record["container"]] = record

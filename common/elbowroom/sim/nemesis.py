@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
+from elbowroom.machine.steps import is_step
 from elbowroom.sim.network import Disturbance
 
 if TYPE_CHECKING:
@@ -69,7 +70,20 @@ class Disturb:
     disturbance: Disturbance
 
 
-Fault = Crash | Pause | Cut | Partition | Isolate | Disturb
+@dataclass(frozen=True, slots=True)
+class AtStep:
+    """The ``hits``-th time from then on that a peer passes a step, it is killed, stopped, delayed, or its disk fails; it comes back
+    after ``span`` seconds (``World.kill_at``)."""
+
+    at: float
+    span: float
+    peer: str
+    label: str
+    hits: int
+    action: str
+
+
+Fault = Crash | Pause | Cut | Partition | Isolate | Disturb | AtStep
 KINDS = ("crash", "pause", "cut", "partition", "isolate", "disturb", "swizzle")
 
 
@@ -107,6 +121,27 @@ def plan(
     return sorted(faults, key=lambda fault: fault.at)
 
 
+def armed(seed: int, peers: Sequence[str], *, duration: float, count: int) -> list[Fault]:
+    """``count`` faults that wait for a labelled step, drawn from all that such a peer may pass."""
+    rng = random.Random(f"{seed}/armed")
+    faults: list[Fault] = []
+    while len(faults) < count:
+        peer = rng.choice(peers)
+        labels = steps_of(peer.partition("/")[0])
+        action = rng.choice(("kill", "kill", "kill", "stop", f"delay:{rng.choice((0.05, 0.5, 3))}", "disk"))
+        span, at, hits = rng.choice((0.0, 0.1, 0.5, 5.0)), rng.uniform(0.0, duration), rng.choice((1, 1, 1, 2, 3, 8))
+        if labels:
+            faults.append(AtStep(at, span, peer, rng.choice(labels), hits, action))
+    return sorted(faults, key=lambda fault: fault.at)
+
+
+def steps_of(kind: str) -> list[str]:
+    """The labels of a kind of component, of those with a number the first three."""
+    letters, numbers = ("A", "B", "C", "S", "K", "R", "T"), range(1, 18)
+    plain = [f"{letter}{number}" for letter in letters for number in numbers]
+    return [label for one in plain for label in (one, *(f"{one}.{at}" for at in (1, 2, 3))) if is_step(kind, label)]
+
+
 def unleash(world: "World", faults: Sequence[Fault]) -> None:
     """Let the faults happen, counted from now. Call ``world.calm()`` when it is time to heal."""
     for fault in faults:
@@ -127,5 +162,7 @@ def _begin(world: "World", fault: Fault) -> None:
             world.isolate(peer, span)
         case Disturb(_, span, disturbance):
             world.disturb(disturbance, span)
+        case AtStep(_, span, peer, label, hits, action):
+            world.kill_at(peer, label, hits=hits, action=action, restart_after=span)
         case _:
             assert_never(fault)

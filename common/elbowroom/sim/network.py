@@ -14,7 +14,7 @@ WAITING_MAX = 1024
 class Disturbance:
     """What happens to single frames from peers that match ``source`` to peers that match ``target`` (``kubelet/*``): each field is
     a probability. A delayed frame holds up those behind it, a reordered one is overtaken by them; a corrupt one has a flipped
-    bit."""
+    bit, which the transport's own checks notice (CURVE authenticates each frame, and nothing flips bits within a machine)."""
 
     source: str = "*"
     target: str = "*"
@@ -135,10 +135,10 @@ class Network:
         now: Instant,
         source: str,
         frame: bytes,
-        deliver: Callable[[Instant, bytes], None],
+        deliver: Callable[[Instant, bytes, bool], None],
         tell: Callable[[str], None],
     ) -> None:
-        """Let ``deliver(at, frame)`` be called for each copy that arrives; ``tell`` hears what went wrong."""
+        """Let ``deliver(at, frame, sound)`` be called for each copy that arrives; ``tell`` hears what went wrong."""
         target = connection.other(source)
         if self.silent(source, target):
             tell("drop")
@@ -147,6 +147,7 @@ class Network:
         at = Instant(max(now + self.span(chance), connection.last.get(target, 0) + 1))
         holds_up = True
         copies = 1
+        sound = True
         for fault in self.disturbances:
             if not fault.concerns(source, target):
                 continue
@@ -155,6 +156,7 @@ class Network:
                 return
             if chance.random() < fault.corrupt:
                 tell("corrupt")
+                sound = False
                 where = chance.randrange(len(frame))
                 frame = frame[:where] + bytes([frame[where] ^ (1 << chance.randrange(8))]) + frame[where + 1 :]
             if chance.random() < fault.delay:
@@ -168,7 +170,7 @@ class Network:
                 tell("dup")
                 copies += 1
         for copy in range(copies):
-            deliver(Instant(at + copy), frame)
+            deliver(Instant(at + copy), frame, sound)
         if holds_up:
             connection.last[target] = Instant(at + copies - 1)
 

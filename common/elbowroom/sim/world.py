@@ -48,6 +48,7 @@ BEGINNING = Instant(1_767_225_600_000_000_000)
 """2026-01-01T00:00:00Z."""
 RESTART_SECONDS = 0.1
 NEMESIS = "nemesis"
+_OWN = frozenset(ENVELOPE)
 
 
 @dataclass(slots=True)
@@ -87,14 +88,15 @@ class _Failpoint:
     left: int
     action: str
     restart_after: float | None
+    planned: bool = False
 
 
 class World:
     """A cluster's machines under one seed.
 
     ``history`` holds the records of all lives in order (docs/histories.md, both clocks virtual), ``history_hash`` tells two
-    runs apart. ``effects`` counts the effects that mortals carried out and ``steps`` the labels passed, by machine and label: what
-    systematic tests enumerate. ``latency`` bounds a frame's way in seconds.
+    runs apart. ``events`` counts what happened, ``effects`` the effects that mortals carried out, and ``steps`` the labels passed,
+    by machine and label: what systematic tests enumerate. ``latency`` bounds a frame's way in seconds.
     """
 
     def __init__(self, seed: int, *, run: str = "sim", latency: tuple[float, float] = (0.000_1, 0.002)) -> None:
@@ -109,12 +111,14 @@ class World:
         self._deaths: dict[int, float | None] = {}
         self._folders: dict[tuple[str, str], dict[str, bytes | None]] = {}
         self._checks: list[Callable[[], None]] = []
+        self._heal_checks: list[Callable[[], None]] = []
         self._nemesis_seq = 0
         self._client: Client | None = None
         self.network = Network(seed, latency)
         self.now: Instant = BEGINNING
         self.history: list[dict[str, Any]] = []
         self.effects = 0
+        self.events = 0
         self.steps: dict[tuple[str, str], int] = {}
 
     # ------------------------------------------------------------ machines
@@ -185,6 +189,7 @@ class World:
             return False
         at, _, _, action = heapq.heappop(self._events)
         self.now = max(self.now, at)
+        self.events += 1
         action()
         for check in self._checks:
             check()
@@ -215,6 +220,10 @@ class World:
     def always(self, check: Callable[[], None]) -> None:
         """Call ``check`` after every event; it raises what it finds."""
         self._checks.append(check)
+
+    def at_heal(self, check: Callable[[], None]) -> None:
+        """Call ``check`` whenever a fault has ended; it raises what it finds."""
+        self._heal_checks.append(check)
 
     def close(self) -> None:
         """End all machines in order, so that the history is one of a run that ended well."""
@@ -259,11 +268,22 @@ class World:
         self._pump(process)
 
     def kill_at(
-        self, name: str, label: str, *, hits: int = 1, action: str = "kill", restart_after: float | None = RESTART_SECONDS
+        self,
+        name: str,
+        label: str,
+        *,
+        hits: int = 1,
+        action: str = "kill",
+        restart_after: float | None = RESTART_SECONDS,
+        planned: bool = False,
     ) -> None:
         """At the ``hits``-th time that ``name`` passes step ``label`` (``K4``): ``kill`` it, ``stop`` it (for ``restart_after``),
-        or let it wait (``delay:SECONDS``)."""
-        self._failpoints.append(_Failpoint(name, label, hits, action, restart_after))
+        let it wait (``delay:SECONDS``), or let its ``disk`` fail in the write that is under way or else the next. One that is
+        ``planned`` must come for the run to count, and outlives ``calm``."""
+        self._failpoints.append(_Failpoint(name, label, hits, action, restart_after, planned))
+        if planned:
+            fault = {"kill": "crash", "stop": "pause"}.get(action, action.partition(":")[0])
+            self._fault("planned", fault, {"machine": name, "label": label})
 
     def die_before(self, number: int, restart_after: float | None = RESTART_SECONDS) -> None:
         """Kill the process that is about to carry out the world's ``number``-th effect (from 1) before it does."""
@@ -351,8 +371,10 @@ class World:
             self.after(span, end)
 
     def calm(self) -> None:
-        """End every fault: links whole, frames safe, nobody paused or dead, nothing armed."""
-        self._failpoints.clear()
+        """End every fault: links whole, frames safe, disks sound, nobody paused or dead, nothing armed but what was planned."""
+        self._failpoints = [point for point in self._failpoints if point.planned]
+        for process in self._processes.values():
+            process.disk.failing = 0
         self._deaths.clear()
         self.network.disturbances.clear()
         for connection in self.network.all():
@@ -386,8 +408,9 @@ class World:
         return [one for one in self.history if fnmatchcase(one["kind"], kind)]
 
     def _note(self, process: _Process, kind: str, fields: Mapping[str, Any]) -> None:
-        clash = [name for name in fields if name in ENVELOPE]
-        assert not clash, f"{process.name}: the note {kind} has a field {clash[0]}, which belongs to the record itself"
+        if not _OWN.isdisjoint(fields):
+            clash = next(name for name in fields if name in _OWN)
+            raise AssertionError(f"{process.name}: the note {kind} has a field {clash}, which belongs to the record itself")
         assert process.author is not None, "a machine notes something only after its start"
         process.seq += 1
         made = record(process.author, process.seq, self.now, self.now, kind, msgspec.to_builtins(dict(fields)))
@@ -398,6 +421,9 @@ class World:
         author = Author(self._run, self.seed, NEMESIS, 0)
         fields = {"name": name, "args": dict(args)}
         self.history.append(record(author, self._nemesis_seq, self.now, self.now, f"fault.{edge}", fields))
+        if edge == "end":
+            for check in self._heal_checks:
+                check()
 
     # ------------------------------------------------------------ lives
 
@@ -558,9 +584,17 @@ class World:
             self._crash(process, point.restart_after, facts)
         elif point.action == "stop":
             self._pause(process, point.restart_after, facts)
+        elif point.action == "disk":
+            self._fault("begin", "disk", {"machine": process.name, **facts})
+            self._fault("end", "disk", {"machine": process.name})
+            if process.writing:
+                self._crash(process, point.restart_after, {"why": "a write failed half-way"})
+            else:
+                process.disk.failing += 1
         else:
             self._fault("begin", "delay", {"machine": process.name, **facts})
             span = seconds(float(point.action.removeprefix("delay:")))
+            self.at(Instant(self.now + span), lambda: self._fault("end", "delay", {"machine": process.name}))
             if process.writing:
                 return span
             process.writing = True
@@ -600,15 +634,15 @@ class World:
         target = connection.other(source)
         number = connection.number
 
-        def deliver(at: Instant, copy: bytes) -> None:
-            self.at(at, lambda: self._arrive(connection, number, source, target, copy))
+        def deliver(at: Instant, copy: bytes, sound: bool) -> None:
+            self.at(at, lambda: self._arrive(connection, number, source, target, copy, sound))
 
         def tell(what: str) -> None:
             self._note(self._processes[source], f"bus.{what}", {"peer": target})
 
         self.network.transmit(connection, self.now, source, frame, deliver, tell)
 
-    def _arrive(self, connection: Connection, number: int, source: str, target: str, frame: bytes) -> None:
+    def _arrive(self, connection: Connection, number: int, source: str, target: str, frame: bytes, sound: bool) -> None:
         process = self._processes.get(target)
         if process is None or process.machine is None or not connection.carries(target, number, self.now):
             return
@@ -616,6 +650,9 @@ class World:
             message = decode(frame)
         except MalformedError as why:
             self._note(process, "bus.drop", {"peer": source, "why": str(why)})
+            return
+        if not sound:
+            self._note(process, "bus.drop", {"peer": source, "why": "a bit was flipped on the way"})
             return
         process.lost.discard(source)
         self._feed(process, Received(source, message))

@@ -14,6 +14,7 @@ from elbowroom.api.gates import Profile, profile_of
 from elbowroom.api.objects import Pod
 from elbowroom.apiserver import machine as apiserver
 from elbowroom.controllers import machine as controllers
+from elbowroom.history.invariants import INVARIANTS
 from elbowroom.history.records import History
 from elbowroom.history.report import Report, judge
 from elbowroom.kubelet import machine as kubelet
@@ -22,6 +23,20 @@ from elbowroom.runtime import machine as runtime
 from elbowroom.scheduler import machine as scheduler
 from elbowroom.sim.world import World
 from elbowroom.wire import ApiRequest
+
+SAFETY = ("I-01", "I-22", "I-23", "I-38", "I-44")
+"""What may be broken for a moment only and is cheap to judge: looked at whenever a fault has ended."""
+
+
+def peers(nodes: Sequence[str]) -> list[str]:
+    """The processes of a cluster with these nodes that a nemesis may kill and freeze."""
+    return ["apiserver", "scheduler", "controllers", *(f"{kind}/{node}" for node in nodes for kind in ("runtime", "kubelet"))]
+
+
+def links(nodes: Sequence[str]) -> list[tuple[str, str]]:
+    """Who dials whom there, the clients of a story apart: what a nemesis may cut."""
+    own = [(f"kubelet/{node}", listener) for node in nodes for listener in ("apiserver", f"runtime/{node}")]
+    return [("scheduler", "apiserver"), ("controllers", "apiserver"), *own]
 
 
 class SimulatedCluster:
@@ -103,14 +118,6 @@ class SimulatedCluster:
         mine = [self.pods.store.get(f"default/{name}") for name in names]
         return all(pod is not None and pod.status.phase == "Running" for pod in mine)
 
-    def links(self) -> list[tuple[str, str]]:
-        """Who dials whom, the clients of the story apart: what a nemesis may cut."""
-        return [(c.dialer, c.listener) for c in self.world.network.all() if not c.dialer.startswith("client/")]
-
-    def peers(self) -> list[str]:
-        """The processes that a nemesis may kill and freeze."""
-        return [name for name in self.world.names() if not name.startswith("client/")]
-
     def settled(self) -> bool:
         """Every pod that still counts has desired = allocated = actual, or says truly why not."""
         return all(is_settled(pod) for pod in self.pods.store.values() if not pod.is_terminal)
@@ -125,6 +132,16 @@ class SimulatedCluster:
                 f"{'terminating' if pod.is_terminating else ''}"
             )
         return "\n".join(lines)
+
+    def stays_safe(self) -> None:
+        """Judge what cannot be undone whenever a fault has ended, not only at the end."""
+        self.world.at_heal(self._look)
+
+    def _look(self) -> None:
+        so_far = History(tuple(self.world.history))
+        for invariant in SAFETY:
+            broken = next(INVARIANTS[invariant](so_far), None)
+            assert broken is None, f"{invariant}: {broken.message}"
 
     def verdict(self) -> Report:
         """End the run and judge its history."""

@@ -1,23 +1,34 @@
-"""Many seeds, or a death before each single effect: what fails is told with what replays it."""
+"""Many seeds, or one fault at each labelled step: what fails is told with what replays it."""
 
+import gc
 import os
+import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from elbowroom.api.gates import Profile, profile_of
-from elbowroom.deploy.explore.outcome import Outcome
+from elbowroom.deploy.explore.cluster import SimulatedCluster
+from elbowroom.deploy.explore.outcome import Outcome, Story
 from elbowroom.deploy.explore.preemption import preemption
 from elbowroom.deploy.explore.storm import storm
+from elbowroom.deploy.explore.told import told
+
+COLLECT_EVERY = 8
+"""Worlds between two collections of garbage: each leaves some megabytes behind, and a collection looks at all of the program."""
+BACK_AFTER = 0.1
+"""Who was killed or stopped at a step is back after so many seconds."""
+ACTIONS = ("kill", "stop", "delay:0.5", "disk")
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A story that can be told once for each seed: ``tell(seed, hostile=, die_before=, profile=)`` raises AssertionError if it does
-    not come to its end. ``counts`` names its outcome's number."""
+    """A story for each seed. ``counts`` names the number of its outcome."""
 
-    tell: Callable[..., Outcome]
+    plan: Callable[..., Story]
     counts: str
 
 
@@ -28,19 +39,45 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """A fault at a step: the ``hits``-th time that ``peer`` passes ``label`` it is killed, stopped, delayed, or its disk fails."""
+
+    peer: str
+    label: str
+    action: str
+    hits: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.peer}@{self.label}#{self.hits}:{self.action}"
+
+    @staticmethod
+    def of(text: str) -> "Point":
+        """The inverse of ``str``; ValueError if it is none."""
+        peer, _, rest = text.partition("@")
+        label, _, rest = rest.rpartition("#")
+        hits, _, action = rest.partition(":")
+        if not (peer and label and action.partition(":")[0] in ("kill", "stop", "delay", "disk")):
+            raise ValueError(f"{text!r} is no PEER@LABEL#HITS:ACTION")
+        return Point(peer, label, action, int(hits))
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """One run to make: a seed, and the effect before which a process dies (0: none)."""
+    """One run to make: a seed, faults at steps, the effect before which a process dies (0: none), and which parts of the plan are
+    kept (None: all)."""
 
     seed: int
     die_before: int = 0
     hostile: bool = False
     profile: str = "lab"
     scenario: str = "preemption"
+    points: tuple[Point, ...] = ()
+    kept: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended. ``failure`` is empty if the story came to its end and every invariant held."""
+    """How a run ended. ``failure`` is empty if the story came to its end, every invariant held and every planned fault came."""
 
     run: Run
     failure: str
@@ -49,6 +86,21 @@ class Ended:
     """What its scenario counts."""
     history: str = ""
     """The digest of its history: the same for the same seed and code."""
+    events: int = 0
+    seconds: float = 0.0
+    story: tuple[str, ...] = ()
+    """Of a failure, in at most 40 lines."""
+    faults: Mapping[str, int] = field(default_factory=dict)
+    """How many of each name came."""
+    passed: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Labels by kind of component, and how often they were passed."""
+    struck: frozenset[tuple[str, str]] = frozenset()
+    """Labels by kind of component at which a fault came."""
+
+    @property
+    def invariant(self) -> str:
+        """What is broken: the id, or what kind of failure it is."""
+        return self.failure.partition(":")[0]
 
 
 def profile_for(name: str) -> Profile:
@@ -56,20 +108,69 @@ def profile_for(name: str) -> Profile:
     return profile_of(name, {"InPlacePodVerticalScalingSchedulerPreemption": True})
 
 
+def story_of(run: Run) -> Story:
+    """The story that the run tells, without what is left out."""
+    story = SCENARIOS[run.scenario].plan(run.seed, profile_for(run.profile), hostile=run.hostile)
+    return story if run.kept is None else story.keeping([story.parts[at] for at in run.kept])
+
+
+def _prepared(run: Run, story: Story) -> SimulatedCluster:
+    cluster = SimulatedCluster(run.seed, story.profile)
+    cluster.stays_safe()
+    if run.die_before:
+        cluster.world.die_before(run.die_before)
+    for at, point in enumerate(run.points):
+        # Only the first must come: what it breaks may be the way to the second.
+        spot = {"hits": point.hits, "action": point.action, "restart_after": BACK_AFTER}
+        cluster.world.kill_at(point.peer, point.label, **spot, planned=at == 0)  # type: ignore[arg-type]
+    return cluster
+
+
 def outcome(run: Run) -> Outcome:
     """Make the run; AssertionError if its story does not end."""
-    tell = SCENARIOS[run.scenario].tell
-    return tell(run.seed, hostile=run.hostile, die_before=run.die_before, profile=profile_for(run.profile))
+    story = story_of(run)
+    cluster = _prepared(run, story)
+    number = story.tell(cluster, undisturbed=not run.die_before and not run.points)
+    return Outcome(cluster, cluster.verdict(), number)
 
 
-def make(run: Run) -> Ended:
-    """Make the run and judge it; whatever it raises is its failure."""
+def make(run: Run, story: Story | None = None) -> Ended:
+    """Make the run, or tell that story in its place, and judge it; whatever it raises is its failure."""
+    began = time.process_time()
+    story = story or story_of(run)
+    cluster = _prepared(run, story)
+    world = cluster.world
+    number = 0
+    lines: tuple[str, ...] = ()
     try:
-        made = outcome(run)
+        number = story.tell(cluster, undisturbed=not run.die_before and not run.points)
+        report = cluster.verdict()
+        problems = [f"{violation.invariant}: {violation.message}" for violation in report.failures[:3]]
+        problems += [f"{invariant}: its checker fell over: {why}" for invariant, why in report.crashed.items()]
+        failure = "; ".join(problems or [f"unknown: {what}" for what in report.lacking])
+        if failure:
+            lines = told(world.history, report.failures)
     except Exception as why:
-        return Ended(run, f"{type(why).__name__}: {why}")
-    broken = "; ".join(f"{violation.invariant}: {violation.message}" for violation in made.report.failures[:3])
-    return Ended(run, broken, made.world.effects, made.number, made.world.history_hash())
+        failure = str(why) if str(why)[:2] == "I-" else f"{type(why).__name__}: {why}"
+        lines = told(world.history, ())
+    passed: Counter[tuple[str, str]] = Counter()
+    for (peer, label), times in world.steps.items():
+        passed[peer.partition("/")[0], label.partition(" ")[0]] += times
+    begun = world.notes("fault.begin")
+    struck = {(r["args"]["machine"].partition("/")[0], r["args"]["label"]) for r in begun if "label" in r["args"]}
+    return Ended(
+        run,
+        failure,
+        world.effects,
+        number,
+        world.history_hash(),
+        world.events,
+        time.process_time() - began,
+        lines,
+        Counter(r["name"] for r in begun),
+        passed,
+        frozenset(struck),
+    )
 
 
 def seeds(first: int, count: int, profile: str, scenario: str = "preemption") -> list[Run]:
@@ -77,18 +178,82 @@ def seeds(first: int, count: int, profile: str, scenario: str = "preemption") ->
     return [Run(seed, hostile=True, profile=profile, scenario=scenario) for seed in range(first, first + count)]
 
 
-def systematic(seed: int, profile: str, scenario: str = "preemption") -> list[Run]:
+def deaths(seed: int, profile: str, scenario: str = "preemption") -> list[Run]:
     """A death before each effect that the run without faults carries out."""
     made = make(Run(seed, profile=profile, scenario=scenario))
     return [Run(seed, die_before=number, profile=profile, scenario=scenario) for number in range(1, made.effects + 1)]
 
 
+def points_of(seed: int, profile: str, scenario: str) -> list[Point]:
+    """Every labelled step that a run without faults passes, the first time and the last, with each kind of fault."""
+    run = Run(seed, profile=profile, scenario=scenario)
+    story = story_of(run)
+    cluster = _prepared(run, story)
+    story.tell(cluster, undisturbed=True)
+    spots = [
+        (peer, label.partition(" ")[0], hits)
+        for (peer, label), times in sorted(cluster.world.steps.items())
+        if not peer.startswith("client/")
+        for hits in sorted({1, times})
+    ]
+    return [Point(peer, label, action, hits) for peer, label, hits in spots for action in ACTIONS]
+
+
+def systematic(seed: int, profile: str, scenario: str = "preemption") -> list[Run]:
+    """Each of ``points_of``, once."""
+    return [Run(seed, profile=profile, scenario=scenario, points=(point,)) for point in points_of(seed, profile, scenario)]
+
+
+def pairs(seed: int, count: int, profile: str, scenario: str = "preemption") -> list[Run]:
+    """So many pairs of them, drawn from the seed."""
+    points, rng = points_of(seed, profile, scenario), random.Random(f"{seed}/pairs")
+    drawn = [tuple(rng.sample(points, 2)) for _ in range(count)]
+    return [Run(seed, profile=profile, scenario=scenario, points=pair) for pair in drawn]
+
+
+def shrunk(run: Run) -> tuple[Run, Ended]:
+    """The smallest plan found that still breaks the same thing: parts are left out, many at a time and then one by one."""
+    ended = make(run)
+    kept = list(range(len(story_of(run).parts))) if run.kept is None else list(run.kept)
+    size = max(1, len(kept) // 2)
+    while ended.failure:
+        at, smaller = 0, False
+        while at < len(kept):
+            attempt = [*kept[:at], *kept[at + size :]]
+            tried = make(replace(run, kept=tuple(attempt)))
+            if tried.failure and tried.invariant == ended.invariant:
+                kept, ended, smaller = attempt, tried, True
+            else:
+                at += size
+        if size == 1 and not smaller:
+            break
+        size = max(1, size // 2)
+    return replace(run, kept=tuple(kept)), ended
+
+
+def _tidily(runs: Sequence[Run]) -> list[Ended]:
+    ended = [make(run) for run in runs]
+    gc.collect()
+    return ended
+
+
 def all_of(runs: Iterable[Run], jobs: int, minutes: float | None = None) -> Iterator[Ended]:
     """Make the runs, ``jobs`` at a time (0: one a processor), until they or the minutes are over."""
     end = None if minutes is None else time.monotonic() + 60 * minutes
-    with ProcessPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        for ended in pool.map(make, runs, chunksize=8):
-            yield ended
+    with ProcessPoolExecutor(jobs or os.cpu_count() or 1, initializer=_without_garbage) as pool:
+        for some in pool.map(_tidily, _chunks(runs)):
+            yield from some
             if end is not None and time.monotonic() >= end:
                 pool.shutdown(cancel_futures=True)
                 return
+
+
+def _without_garbage() -> None:
+    gc.freeze()
+    gc.disable()
+
+
+def _chunks(runs: Iterable[Run]) -> Iterator[list[Run]]:
+    rest = iter(runs)
+    while chunk := list(islice(rest, COLLECT_EVERY)):
+        yield chunk

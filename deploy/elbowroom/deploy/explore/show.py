@@ -2,40 +2,93 @@
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from elbowroom.deploy.explore import run as runs
+from elbowroom.sim.nemesis import steps_of
 
 SHOWN_MAX = 10
+KINDS = ("apiserver", "scheduler", "kubelet", "runtime")
 
 
-def replay(scenario: str, seed: int, profile: str) -> bool:
-    """One seed again, with the verdict on its history."""
-    one = runs.Run(seed, hostile=True, profile=profile, scenario=scenario)
+def replay(run: runs.Run) -> bool:
+    """One run again, with the verdict on its history, or the story of its failure."""
     try:
-        made = runs.outcome(one)
-    except AssertionError as why:
-        print(f"seed {seed}: {why}")
+        made = runs.outcome(run)
+    except AssertionError:
+        _failed(runs.make(run))
         return False
     print(made.report.text())
-    print(f"seed {seed}: {made.number} {runs.SCENARIOS[scenario].counts}, history {made.world.history_hash()}")
-    return made.report.held
+    world = made.world
+    print(f"{_named(run)}: {made.number} {runs.SCENARIOS[run.scenario].counts}, history {world.history_hash()}")
+    return made.report.verdict == "valid"
 
 
-def explore(scenario: str, first: int, count: int, *, jobs: int, minutes: float | None, each_effect: bool, profile: str) -> bool:
-    """Many runs; True if all went well."""
+def shrink(run: runs.Run) -> bool:
+    """Leave out of a failing plan what it fails without; True if it does not fail."""
+    small, ended = runs.shrunk(run)
+    if not ended.failure:
+        print(f"{_named(run)} does not fail")
+        return True
+    parts = runs.story_of(small).parts
+    print(f"{len(parts)} of {len(runs.story_of(run).parts)} parts of the plan are enough (--keep {_numbers(small.kept or ())}):")
+    for part in parts:
+        print(f"    {part}")
+    _failed(ended)
+    return False
+
+
+def explore(wanted: Sequence[runs.Run], what: str, *, jobs: int, minutes: float | None) -> bool:
+    """Many runs of one scenario; True if all went well."""
     began = time.monotonic()
-    wanted = runs.systematic(first, profile, scenario) if each_effect else runs.seeds(first, count, profile, scenario)
     numbers: Counter[int] = Counter()
-    failed = done = 0
+    faults: Counter[str] = Counter()
+    passed: Counter[tuple[str, str]] = Counter()
+    struck: set[tuple[str, str]] = set()
+    failed = done = events = effects = 0
+    busy = 0.0
     for ended in runs.all_of(wanted, jobs, minutes):
         done += 1
         numbers[ended.number] += 1
+        faults.update(ended.faults)
+        passed.update(ended.passed)
+        struck |= ended.struck
+        events, effects, busy = events + ended.events, effects + ended.effects, busy + ended.seconds
         if ended.failure:
             failed += 1
             if failed <= SHOWN_MAX:
-                what = f"death before effect {ended.run.die_before}" if each_effect else f"seed {ended.run.seed}"
-                print(f"{what}: {ended.failure}")
+                _failed(ended)
     spread = ", ".join(f"{number} in {times}" for number, times in sorted(numbers.items()))
-    kind = "deaths, one before each effect" if each_effect else "seeds with faults"
-    print(f"{done} {kind}: {failed} failed; {runs.SCENARIOS[scenario].counts}: {spread}; {time.monotonic() - began:.1f} s")
+    counts = runs.SCENARIOS[wanted[0].scenario].counts if wanted else "numbers"
+    print(f"{done} {what}: {failed} failed; {counts}: {spread}; {time.monotonic() - began:.1f} s")
+    if done:
+        rates = f"{effects / max(busy, 1e-9):,.0f} steps/s and {events / max(busy, 1e-9):,.0f} events/s a core"
+        print(f"{effects:,} steps of machines in {events:,} events: {rates}")
+        print("faults: " + (", ".join(f"{name} {times}" for name, times in sorted(faults.items())) or "none"))
+        _coverage(passed, struck)
     return not failed
+
+
+def _coverage(passed: Counter[tuple[str, str]], struck: set[tuple[str, str]]) -> None:
+    for kind in KINDS:
+        there = [label for label in steps_of(kind) if passed[kind, label]]
+        hit = [label for label in there if (kind, label) in struck]
+        never = [label for label in steps_of(kind) if not passed[kind, label] and "." not in label]
+        never_told = f"; never passed: {', '.join(never)}" if never else ""
+        print(f"steps of {kind}: {len(there)} passed, {len(hit)} of them with a fault there{never_told}")
+
+
+def _failed(ended: runs.Ended) -> None:
+    print("\n".join((f"{_named(ended.run)}: {ended.failure}", *(f"    {line}" for line in ended.story))), flush=True)
+
+
+def _named(run: runs.Run) -> str:
+    parts = [f"seed {run.seed}", run.profile]
+    parts += [f"death before effect {run.die_before}"] if run.die_before else []
+    parts += [f"--at {point}" for point in run.points]
+    parts += [f"--keep {_numbers(run.kept)}"] if run.kept is not None else []
+    return ", ".join(parts)
+
+
+def _numbers(kept: Sequence[int]) -> str:
+    return ",".join(map(str, kept)) or "none"

@@ -4,8 +4,9 @@ Where it ends must be decided by the last desires alone (I-09): a second world i
 and in which nothing goes wrong, ends with the same allocations, the same cgroups and the same status.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -13,14 +14,14 @@ import msgspec
 from elbowroom.api import resources
 from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Pod
-from elbowroom.deploy.explore.cluster import SimulatedCluster, is_settled
-from elbowroom.deploy.explore.outcome import Outcome
+from elbowroom.deploy.explore.cluster import SimulatedCluster, is_settled, links, peers
 from elbowroom.deploy.explore.storm_plan import (
     NODE_CPU,
     NODE_MEMORY,
     Action,
     Allow,
     Behave,
+    Forbid,
     FullDisk,
     Plan,
     PodPlan,
@@ -30,79 +31,116 @@ from elbowroom.deploy.explore.storm_plan import (
     plan,
 )
 from elbowroom.kubelet.config import RETRY_FIRST_SECONDS
-from elbowroom.rpc import create, delete, patch
+from elbowroom.rpc import create, delete, get, patch
 from elbowroom.runtime.pods import SandboxRecord
 from elbowroom.sim import nemesis
 from elbowroom.wire import ApiRequest, decode_value
 
-FAULTS, FAULTY_SECONDS = 8, 20.0
+FAULTS, FAULTY_SECONDS = (0, 3, 8, 8, 12), 20.0
+"""How many faults a hostile storm gets, and within how many virtual seconds."""
 SETTLES_SECONDS = 900.0
 """Crash back-off is up to five minutes, and the check of memory waits for ten to fifteen seconds a time."""
+AGAIN_MAX = 40
+"""So often a pod is made again before the storm is said to go round in circles."""
 LIVELY_SECONDS = 5.0
 """By when room that is there is given to who waits for it."""
 ALLOCATED, ACTUATED = "allocated_pods_state", "actuated_pods_state"
 
 
-def storm(seed: int, *, hostile: bool = False, die_before: int = 0, profile: Profile) -> Outcome:
-    """The storm of ``seed``; AssertionError if it does not settle, or not where a quiet run does."""
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """The storm of a seed: its plan, and what goes wrong."""
+
+    seed: int
+    plan: Plan
+    faults: tuple[nemesis.Fault, ...] = ()
+
+    @property
+    def profile(self) -> Profile:
+        return self.plan.profile
+
+    @property
+    def parts(self) -> tuple[Action | nemesis.Fault, ...]:
+        return (*self.plan.actions, *self.faults)
+
+    def keeping(self, parts: Sequence[Action | nemesis.Fault]) -> "Storm":
+        actions = tuple(part for part in parts if isinstance(part, Action))
+        faults = tuple(part for part in parts if not isinstance(part, Action))
+        return replace(self, plan=replace(self.plan, actions=actions), faults=faults)
+
+    def tell(self, cluster: SimulatedCluster, *, undisturbed: bool) -> int:
+        """The number is that of the allocated resizes. AssertionError if it does not settle, or not where a quiet run does."""
+        made, profile = self.plan, self.profile
+        _furnish(cluster, made)
+        nemesis.unleash(cluster.world, self.faults)
+        for pod in made.pods:
+            _make(cluster, pod.document(pod.first, _json(pod.workload)))
+        if made.quota is not None:
+            hard = {"requests.cpu": f"{made.quota[0]}m", "requests.memory": f"{made.quota[1]}Mi"}
+            cluster.ask(create("resourcequotas", _object("v1", "ResourceQuota", "all", {"hard": hard}), namespace="default"))
+        for action in made.actions:
+            _act(cluster, made, action)
+        if made.quota is not None:
+            _ask(cluster, delete("resourcequotas", "all", namespace="default"), 404)
+        for node in made.nodes:
+            _forbid(cluster, node, False)
+        if profile.refuses_above_allocatable:
+            _allow_all(cluster, made)  # or the last desires would be refused
+        for pod in made.pods:
+            _behave(cluster, pod, {})
+            _resize(cluster, pod.name, pod.patch(pod.last))
+        _allow_all(cluster, made)
+        cluster.world.calm()
+        _settle(cluster, made)
+        _nothing_waits_that_fits(cluster, profile)
+        _settle(cluster, made)
+        ended, wanted = _state(cluster, made), _quiet(self.seed, made, profile)
+        for name, mine in ended.items():
+            facts = wanted.get(name, {})
+            differ = [f"{what}: {mine[what]}, in a quiet run {value}" for what, value in facts.items() if mine[what] != value]
+            assert not differ, "\n".join((f"I-09: {name} ended otherwise", *differ))
+        if not any(isinstance(action, Allow) for action in made.actions):
+            _nobody_is_turned_out(cluster)
+        return sum(record["cause"] != "admitted" for record in cluster.world.notes("kl.alloc"))
+
+
+def storm(seed: int, profile: Profile, *, hostile: bool) -> Storm:
+    """The storm of ``seed``."""
     made = plan(seed, hostile=hostile, profile=profile)
-    cluster = SimulatedCluster(seed, profile)
-    if die_before:
-        cluster.world.die_before(die_before)
-    for node in made.nodes:
-        cluster.add_node(node)
-    if hostile:
-        nemesis.unleash(cluster.world, _faults(seed, cluster))
-    for pod in made.pods:
-        _make(cluster, pod.document(pod.first, _json(pod.workload)))
-    for action in made.actions:
-        _act(cluster, made, action)
-    if profile.refuses_above_allocatable:
-        _allow_all(cluster, made)  # or the last desires would be refused
-    for pod in made.pods:
-        _behave(cluster, pod, {})
-        _resize(cluster, pod.name, pod.patch(pod.last))
-    _allow_all(cluster, made)
-    cluster.world.calm()
-    for node in made.nodes:
-        for peer in ("kubelet", "runtime"):
-            cluster.world.disk(f"{peer}/{node}").failing = 0
-    _settle(cluster, made)
-    _nothing_waits_that_fits(cluster, profile)
-    _settle(cluster, made)
-    ended, wanted = _state(cluster, made), _quiet(seed, made, profile)
-    for name, mine in ended.items():
-        facts = wanted[name]
-        differ = [f"{what}: {mine[what]}, in a quiet run {value}" for what, value in facts.items() if mine[what] != value]
-        assert not differ, "\n".join((f"{name} ended otherwise (I-09)", *differ))
-    resized = sum(record["cause"] != "admitted" for record in cluster.world.notes("kl.alloc"))
-    report = cluster.verdict()
-    if not any(isinstance(action, Allow) for action in made.actions):
-        _nobody_is_turned_out(cluster)
-    rescued = [r for r in cluster.world.notes("kl.alloc") if r["cause"] == "periodic_retry"]
-    assert hostile or die_before or not rescued, f"only the timer helped: {rescued[0]} (I-11)"
-    return Outcome(cluster.world, report, resized)
-
-
-def _faults(seed: int, cluster: SimulatedCluster) -> list[nemesis.Fault]:
-    """No bits are flipped: what still decodes would be another request, and where the storm ends would depend on it."""
-    drawn = nemesis.plan(seed, cluster.peers(), cluster.links(), duration=FAULTY_SECONDS, count=FAULTS)
-    return [
-        replace(fault, disturbance=replace(fault.disturbance, corrupt=0.0)) if isinstance(fault, nemesis.Disturb) else fault
-        for fault in drawn
-    ]
+    if not hostile:
+        return Storm(seed, made)
+    rng, who = random.Random(f"{seed}/mix"), peers(made.nodes)
+    kinds = rng.sample(nemesis.KINDS, rng.randint(1, len(nemesis.KINDS)))
+    faults = nemesis.plan(seed, who, links(made.nodes), duration=FAULTY_SECONDS, count=rng.choice(FAULTS), kinds=kinds)
+    armed = nemesis.armed(seed, who, duration=FAULTY_SECONDS / 2, count=rng.choice((1, 2, 4)))
+    return Storm(seed, made, (*faults, *armed))
 
 
 def _quiet(seed: int, made: Plan, profile: Profile) -> Mapping[str, Any]:
     """How a run ends in which each pod is as it was last wanted from the beginning."""
     cluster = SimulatedCluster(seed, profile)
-    for node in made.nodes:
-        cluster.add_node(node)
+    _furnish(cluster, made)
     for pod in made.pods:
         if pod.can_be_met:
             _make(cluster, pod.document(pod.last, ""))
-    _settle(cluster, made)
+    _settle(cluster, replace(made, pods=tuple(pod for pod in made.pods if pod.can_be_met)))
     return _state(cluster, made)
+
+
+def _furnish(cluster: SimulatedCluster, made: Plan) -> None:
+    """What is there before the pods."""
+    for name, value in made.priorities.items():
+        cluster.add_priority(name, value)
+    for node in made.nodes:
+        cluster.add_node(node)
+    for group, may_go in made.budgets.items():
+        spec = {"maxUnavailable": may_go, "selector": {"matchLabels": {"group": group}}}
+        document = _object("policy/v1", "PodDisruptionBudget", group, spec)
+        cluster.ask(create("poddisruptionbudgets.policy", document, namespace="default"))
+
+
+def _object(version: str, kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": dict(spec)}
 
 
 # ---------------------------------------------------------------- what is done
@@ -122,6 +160,8 @@ def _act(cluster: SimulatedCluster, made: Plan, action: Action) -> None:
         case Replace(_, at, sizes):
             pod = made.pods[at]
             _replace(cluster, pod.name, pod.document(sizes, _json(pod.workload)))
+        case Forbid(_, node, forbidden):
+            _forbid(cluster, node, forbidden)
         case FullDisk(_, peer):
             cluster.world.disk(peer).failing += 1
         case Allow(_, node, amount):
@@ -138,34 +178,40 @@ def _allow(cluster: SimulatedCluster, node: str, amount: Vector) -> None:
     _ask(cluster, patch("nodes", node, {"status": {"allocatable": allocatable}}, subresource="status"))
 
 
+def _forbid(cluster: SimulatedCluster, node: str, forbidden: bool) -> None:
+    wish = {"disableResizePreemption": ["storm"]} if forbidden else None
+    _ask(cluster, patch("nodes", node, {"spec": {"podPreemptionPolicy": wish}}))
+
+
 def _replace(cluster: SimulatedCluster, name: str, document: Mapping[str, Any]) -> None:
-    old = cluster.pod(name).metadata.uid
-    _ask(cluster, delete("pods", name, namespace="default", options={"preconditions": {"uid": old}}), 404)
+    """Delete it, if it is still there, and make it anew once it is gone."""
+    old = _ask(cluster, get("pods", name, namespace="default"), 404).get("metadata", {}).get("uid", "")
+    if old:
+        _ask(cluster, delete("pods", name, namespace="default", options={"preconditions": {"uid": old}}), 404, 409)
     cluster.until(f"{name} is gone", lambda: old not in [pod.uid for pod in cluster.pods.store.values()], SETTLES_SECONDS)
-    _make(cluster, document)
-    cluster.until(f"{name} is there", lambda: f"default/{name}" in cluster.pods.store, SETTLES_SECONDS)
+    told = _make(cluster, document)
+    _wait_for(cluster, told)
 
 
-def _make(cluster: SimulatedCluster, document: Mapping[str, Any]) -> None:
-    cluster.ask(create("pods", document, namespace="default"))
+def _make(cluster: SimulatedCluster, document: Mapping[str, Any]) -> dict[str, Any]:
+    """403: a quota does not allow it."""
+    return _ask(cluster, create("pods", document, namespace="default"), 403)
 
 
 def _behave(cluster: SimulatedCluster, pod: PodPlan, workload: Mapping[str, Any]) -> None:
     body = {"metadata": {"annotations": {"elbowroom.dev/workload": _json(workload) or None}}}
-    _ask(cluster, patch("pods", pod.name, body, namespace="default"))
+    _ask(cluster, patch("pods", pod.name, body, namespace="default"), 404)
 
 
 def _resize(cluster: SimulatedCluster, name: str, body: Mapping[str, Any]) -> None:
-    """Ask for it, and wait until our copy has it (or it was refused)."""
-    told = _ask(cluster, patch("pods", name, body, namespace="default", subresource="resize"), 403).get("metadata", {})
-    if told:
-        wanted = (told["uid"], told["generation"])
-        cluster.until(f"{name} is known to be resized", lambda: _is_known(cluster, name, *wanted), SETTLES_SECONDS)
+    """Ask for it, and wait until our copy has it (or it was refused, or the pod was preempted)."""
+    _wait_for(cluster, _ask(cluster, patch("pods", name, body, namespace="default", subresource="resize"), 403, 404))
 
 
-def _is_known(cluster: SimulatedCluster, name: str, uid: str, generation: int) -> bool:
-    pod = cluster.pods.store.get(f"default/{name}")
-    return pod is not None and pod.uid == uid and pod.metadata.generation >= generation
+def _wait_for(cluster: SimulatedCluster, told: Mapping[str, Any]) -> None:
+    """Let our copy catch up with an answer."""
+    revision = int(told.get("metadata", {}).get("resourceVersion", 0))
+    cluster.until(f"revision {revision} is known", lambda: cluster.pods.revision >= revision, SETTLES_SECONDS)
 
 
 def _ask(cluster: SimulatedCluster, request: ApiRequest, *allowed: int) -> dict[str, Any]:
@@ -176,25 +222,37 @@ def _ask(cluster: SimulatedCluster, request: ApiRequest, *allowed: int) -> dict[
 
 
 def _settle(cluster: SimulatedCluster, made: Plan) -> None:
-    """Let it settle. A new pod that lost the race for its room (RC-168) is made again."""
-    while True:
-        cluster.until("everything has settled", lambda: _rejected(cluster) or _settled(cluster, made), within=SETTLES_SECONDS)
-        name = _rejected(cluster)
+    """Let it settle. A pod that lost the race for its room (RC-168) or was preempted is made again."""
+    for _ in range(AGAIN_MAX):
+        cluster.until("everything has settled", lambda: _lost(cluster, made) or _settled(cluster, made), within=SETTLES_SECONDS)
+        name = _lost(cluster, made)
         if not name:
             return
         pod = next(pod for pod in made.pods if pod.name == name)
         _replace(cluster, name, pod.document(pod.last, ""))
+    raise AssertionError(f"one turns out the other for ever\n{cluster.state()}")
 
 
-def _rejected(cluster: SimulatedCluster) -> str:
-    return next((pod.metadata.name for pod in cluster.pods.store.values() if pod.is_terminal), "")
+def _lost(cluster: SimulatedCluster, made: Plan) -> str:
+    """Somebody who is not there, or has ended."""
+    known = {pod.metadata.name: pod for pod in cluster.pods.store.values()}
+    return next((pod.name for pod in made.pods if pod.name not in known or known[pod.name].is_terminal), "")
 
 
 def _settled(cluster: SimulatedCluster, made: Plan) -> bool:
-    """One that was made anew and then wanted more than any node has is never bound."""
-    hopeless = [pod.name for pod in made.pods if not pod.can_be_met]
-    bound = [pod for pod in cluster.pods.store.values() if pod.spec.node_name or pod.metadata.name not in hopeless]
-    return all(is_settled(pod) and _in_force(pod) for pod in bound)
+    """One that was made anew and for which there is no room, since another holds what it has, is never bound."""
+    return all(
+        is_settled(pod) and (_in_force(pod) or (not pod.spec.node_name and _has_no_room(cluster, made, pod)))
+        for pod in cluster.pods.store.values()
+    )
+
+
+def _has_no_room(cluster: SimulatedCluster, made: Plan, pod: Pod) -> bool:
+    planned = next(one for one in made.pods if one.name == pod.metadata.name)
+    others = [p for p in cluster.pods.store.values() if not p.is_terminal and p.spec.node_name == planned.node]
+    used = resources.add(*(resources.maximum(resources.allocated_requests(p), resources.spec_requests(p)) for p in others))
+    free = resources.subtract({"cpu": NODE_CPU, "memory": NODE_MEMORY << 20}, used)
+    return not resources.fits(resources.spec_requests(pod), free)
 
 
 def _in_force(pod: Pod) -> bool:
@@ -254,7 +312,7 @@ def _state(cluster: SimulatedCluster, made: Plan) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for planned in made.pods:
         pod = cluster.pods.store.get(f"default/{planned.name}")
-        if pod is None or not planned.can_be_met or resources.is_deferred(pod):
+        if pod is None or not planned.can_be_met or resources.is_deferred(pod) or not pod.spec.node_name:
             continue
         found[planned.name] = {
             "phase": pod.status.phase,

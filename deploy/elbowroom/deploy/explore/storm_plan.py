@@ -2,14 +2,17 @@
 
 Some pods compete for one or two nodes and are resized again and again: up, down, beyond the node, back. The last desire of each
 fits beside all the others' (or, for some, can never be met), so where the storm ends is decided by it and not by the way there.
+
+The seed draws the cluster too: priorities, budgets, a quota, the scheduler's policies, whether it preempts for resizes, and which
+nodes ask it not to. Whoever is preempted is made anew in the end.
 """
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from elbowroom.api.gates import Profile
+from elbowroom.api.gates import RESIZE_PREEMPTION, Profile
 
 NODE_CPU, NODE_MEMORY = 4000, 4096
 """What a node has: milli, MiB."""
@@ -71,6 +74,9 @@ class PodPlan:
     """It has resources of its own, the sum of its containers' requests and twice that as limits."""
     workload: Mapping[str, Any]
     can_be_met: bool = True
+    priority: str = ""
+    group: str = ""
+    """Whose budget protects it."""
 
     def resources(self, sizes: tuple[Size, ...]) -> dict[str, Any] | None:
         if not self.level:
@@ -85,6 +91,7 @@ class PodPlan:
         spec: dict[str, Any] = {
             "nodeSelector": {"kubernetes.io/hostname": self.node},
             "terminationGracePeriodSeconds": 2,
+            **({"priorityClassName": self.priority} if self.priority else {}),
             "containers": [container for regular, container in made if regular],
             "initContainers": [container for regular, container in made if not regular],
         }
@@ -95,7 +102,7 @@ class PodPlan:
         return {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": self.name, "namespace": "default", "annotations": notes},
+            "metadata": {"name": self.name, "namespace": "default", "annotations": notes, "labels": {"group": self.group}},
             "spec": spec,
         }
 
@@ -161,16 +168,30 @@ class Allow:
     amount: Vector
 
 
-Action = Resize | Behave | Replace | FullDisk | Allow
+@dataclass(frozen=True, slots=True)
+class Forbid:
+    """The node asks that nobody be preempted there for a resize, or no longer does."""
+
+    wait: float
+    node: str
+    forbidden: bool
+
+
+Action = Resize | Behave | Replace | FullDisk | Allow | Forbid
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A storm."""
+    """A storm. ``priorities`` are classes, ``budgets`` say of a group how many of it may go, and ``quota`` what pods may request
+    together, for as long as the storm lasts."""
 
     nodes: tuple[str, ...]
     pods: tuple[PodPlan, ...]
     actions: tuple[Action, ...]
+    profile: Profile
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    budgets: Mapping[str, int] = field(default_factory=dict)
+    quota: Vector | None = None
 
 
 def plan(seed: int, *, hostile: bool, profile: Profile) -> Plan:
@@ -193,7 +214,36 @@ def plan(seed: int, *, hostile: bool, profile: Profile) -> Plan:
             actions.append(Replace(wait, at, _sizes(rng, pods[at].shapes)))
         else:
             actions.append(FullDisk(wait, f"{rng.choice(('kubelet', 'kubelet', 'runtime'))}/{rng.choice(nodes)}"))
-    return Plan(nodes, pods, tuple(actions))
+    return _with_setting(seed, Plan(nodes, pods, tuple(actions), profile))
+
+
+PRIORITIES = {"": 0, "minor": 10, "major": 100, "vital": 1000}
+GROUPS = ("red", "blue")
+
+
+def _with_setting(seed: int, made: Plan) -> Plan:
+    """Whom the scheduler may turn out for whom, and by what policies."""
+    rng = random.Random(f"{seed}/setting")
+    gates = {**made.profile.gates, RESIZE_PREEMPTION: rng.random() < 0.8}
+    profile = replace(
+        made.profile,
+        gates=gates,
+        pdb_policy=rng.choice(("bestEffort", "strict")),
+        nomination_tracking=rng.choice(("none", "none", "memory", "nominatedNodeName", "specNodeName")),
+        resize_fit=rng.choice(("maxDesired", "maxDesired", "kubeletAligned")),
+    )
+    named = rng.random() < 0.7
+    pods = tuple(
+        replace(pod, priority=rng.choice(tuple(PRIORITIES)) if named else "", group=rng.choice(GROUPS)) for pod in made.pods
+    )
+    budgets = {group: rng.choice((0, 1)) for group in GROUPS if rng.random() < 0.4}
+    actions = list(made.actions)
+    if profile.resize_preemption and rng.random() < 0.3:
+        for forbidden in (True, False):
+            actions.insert(rng.randint(0, len(actions)), Forbid(rng.choice((0.0, 0.3)), rng.choice(made.nodes), forbidden))
+    quota = rng.choice(((6000, 6000), (4000, 5000))) if rng.random() < 0.25 else None
+    priorities = {name: value for name, value in PRIORITIES.items() if name}
+    return Plan(made.nodes, pods, tuple(actions), profile, priorities, budgets, quota)
 
 
 def _pod(rng: random.Random, name: str, node: str, profile: Profile) -> PodPlan:

@@ -46,8 +46,8 @@ def _of_kind(resource: str, document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     """What of a pod the checkers need. ``figures`` are what its kubelet reports, ``level`` what it reports of the pod as a whole,
-    ``ids`` its containers' restarts and ids, ``since`` when resize conditions came, ``asked`` its own resources, ``ending`` the init
-    containers that end; ``plain``: the spec has nothing but containers that counts."""
+    ``ids`` its containers' restarts and ids, ``since`` when resize conditions came, ``asked`` its own resources, ``ending`` the
+    init containers that end; ``plain``: the spec has nothing but containers that counts."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
     scheduled = next((c.get("status", "") for c in status.get("conditions", ()) if c.get("type") == "PodScheduled"), "")
     return {
