@@ -303,6 +303,8 @@ class World:
         start: bool = True,
     ) -> None:
         self.now = START
+        self.boot = "boot-1"
+        """Of the machine under the kubelet."""
         self.profile = profile_of(profile, gates)
         self.api = Api(self)
         self.notes: list[tuple[str, Mapping[str, Any]]] = []
@@ -357,7 +359,7 @@ class World:
 
     def start_kubelet(self) -> None:
         epoch = next(self._epochs)
-        config = {"node": NODE, "name": KUBELET, "epoch": epoch, "profile": self.profile.as_config()}
+        config = {"node": NODE, "name": KUBELET, "epoch": epoch, "profile": self.profile.as_config(), "boot": self.boot}
         self._begin(KUBELET, build_kubelet(config, random.Random(epoch)))
 
     def _begin(self, name: str, machine: Machine) -> None:

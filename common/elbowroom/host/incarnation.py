@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import zmq
 
-from elbowroom.host.bootdisk import BootDisk
+from elbowroom.host.bootdisk import BootDisk, boot_id
 from elbowroom.host.clock import Clock, Timers
 from elbowroom.host.disks import FilesDisk, MemoryDisk
 from elbowroom.host.failpoints import Failpoints
@@ -193,7 +193,7 @@ class Incarnation:
         """Open the sockets, read the disk, start the machine and its drivers; the drivers' facts."""
         kept = await self._store.load(self._loop)
         spec = self.spec
-        config = {**spec.config, "name": spec.name, "epoch": self.epoch}
+        config = {**spec.config, "name": spec.name, "epoch": self.epoch, "boot": boot_id().decode(errors="replace")}
         machine: Machine = load_object(spec.factory)(config, self._rng)
         self._machine = machine
         if spec.bind:

@@ -17,7 +17,7 @@ from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Container, Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
 from elbowroom.api.resources import of, spec_requests
 from elbowroom.cache import Change, Reflector, WorkQueue
-from elbowroom.kubelet import admission, keeper, proxy, shutdown, staticpods, status
+from elbowroom.kubelet import admission, files, keeper, proxy, shutdown, staticpods, status
 from elbowroom.kubelet import node as node_documents
 from elbowroom.kubelet.allocation import desired, same
 from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
@@ -27,6 +27,7 @@ from elbowroom.kubelet.machinestate import SHUTTING_DOWN, MachineState, state_of
 from elbowroom.kubelet.managers.manager import Managers, Settings
 from elbowroom.kubelet.managers.state import StateError
 from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics
+from elbowroom.kubelet.previews.scaling import Scaling
 from elbowroom.kubelet.publisher import FINAL, Publisher
 from elbowroom.kubelet.recorder import Recorder
 from elbowroom.kubelet.resizes import PERIODIC, POD_RESIZED, POD_TERMINATED, PODS_ADDED, PODS_REMOVED, Resizes, shrinks
@@ -69,7 +70,7 @@ def build(config: Mapping[str, Any], rng: random.Random) -> Machine:
     """
     made = config.get("profile")
     profile = Profile.from_config(made) if isinstance(made, Mapping) else Profile("lab")
-    return Kubelet(str(config["node"]), profile, int(config.get("epoch", 0)), rng)
+    return Kubelet(str(config["node"]), profile, int(config.get("epoch", 0)), rng, boot=str(config.get("boot", "")))
 
 
 class PodDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -83,7 +84,7 @@ class PodDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 class Kubelet:
     """See ``build``. The public attributes are what workers use (``worker.Services``)."""
 
-    def __init__(self, name: str, profile: Profile, epoch: int, rng: random.Random) -> None:
+    def __init__(self, name: str, profile: Profile, epoch: int, rng: random.Random, *, boot: str = "") -> None:
         self.node_name, self.profile = name, profile
         self.config = KubeletConfig(gates=profile.gates)
         self.notify_first = profile.sandbox_update_blocks
@@ -91,6 +92,7 @@ class Kubelet:
         self.actuated = Checkpoint(ACTUATED)
         self.metrics = Metrics(resize_status=profile.publishes_resize_status)
         self.managers = Managers.loaded(Settings(), {}, {}, CollectorRegistry())
+        self.scaling = Scaling(self, self.metrics.registry, boot)
         self._rng = rng
         self._runtime = f"runtime/{name}"
         # An answer to an earlier life's call may still come: no two lives number their calls alike.
@@ -226,7 +228,7 @@ class Kubelet:
                 self._keeper.update(now)
             case _ if name == CPUS:
                 self._pins_armed = False
-                self._pins_due = any([worker.repin(now) for worker in list(self.workers.values())])
+                self._reconcile_cpus(now)
             case _ if name == EVENTS:
                 self._events_waiting = False
                 self.emit(*self._recorder.retry(now))
@@ -381,6 +383,8 @@ class Kubelet:
             pending=worker.pending,
             in_progress=worker.in_progress,
             preemption_disabled=self._preemption_disabled,
+            held=self.scaling.held(worker.uid),
+            unbound=worker.unbound,
             waiting=dict(worker.waiting),
             over=worker.over,
             eviction=worker.eviction,
@@ -409,6 +413,15 @@ class Kubelet:
         self.emit(*effects)
         self._pins_due = self._pins_due or (bool(effects) and self.config.managers.cpu is not None)
 
+    def _reconcile_cpus(self, now: Instant) -> None:
+        """A round of the CPU manager: delays end, and who runs elsewhere than it should is moved (XC-6, SD-4)."""
+        left = [worker for uid in self.scaling.tick(now) if (worker := self.workers.get(uid)) is not None]
+        self._pins_due = any([worker.repin(now) for worker in list(self.workers.values())]) or self.scaling.waits
+        for worker in left:
+            worker.sync(now)
+        if left and len(self._resizes):
+            self._resizes.attempt_all(now, POD_RESIZED)
+
     def _pod_ended(self, worker: PodWorker, phase: str) -> None:
         self.managers.release(worker.uid)
         self.save_managers("released")
@@ -430,6 +443,8 @@ class Kubelet:
         listed, self._listed = self._listed, {}
         self._adopt(now, listed)
         self.managers.keep_only(worker.uid for worker in self.workers.values() if not worker.pod.is_terminal)
+        alive = [w for w in self.workers.values() if w.layer is not None and not (w.pod.is_terminal or w.pod.is_terminating)]
+        self.scaling.recover(now, [worker.allocated_pod for worker in alive])
         for worker in list(self.workers.values()):
             self._readmit(now, worker)
         self.managers.keep_only(worker.uid for worker in self.workers.values() if worker.active)
@@ -604,7 +619,7 @@ class Kubelet:
         others = self._resizes.crowd(allocated_only=known).without(worker.uid)
         ran = known and self.config.on("NotEvictPodOnKubeletRestart") and worker.sandbox is not None
         refused = admission.refusal(
-            pod, spec_requests(pod), others, self.node, restarted=ran, state=self.machine_state, managers=self.managers.admit
+            pod, spec_requests(pod), others, self.node, restarted=ran, state=self.machine_state, managers=self.scaling.admit
         )
         if refused is not None and refused.lacks and admission.is_critical(pod):
             chosen = admission.victims(pod, others, refused.lacks)
@@ -885,6 +900,9 @@ class Kubelet:
             case "cgroups":
                 context = ("cgroups", source, call.id)
                 self.emit(*self._calls.begin(now, self._runtime, "ListAll", context=context))
+            case path if path.startswith(files.PREFIX) and self._node is not None:
+                found = files.answer(path.removeprefix(files.PREFIX), self._by_key, self._node, self.scaling.assigned)
+                self._answer(source, call.id, found.status, "text/plain; charset=utf-8", found.text.encode())
             case "healthz" | "livez" | "readyz":
                 self._answer(source, call.id, 200, "text/plain; charset=utf-8", b"ok")
             case path:
@@ -893,6 +911,7 @@ class Kubelet:
 
     def _exposition(self) -> bytes:
         self.managers.gauge()
+        self.scaling.gauge()
         return proxy.exposition(self.metrics, self.workers.values())
 
     def _answer(self, source: str, number: int, code: int, kind: str, body: bytes) -> None:

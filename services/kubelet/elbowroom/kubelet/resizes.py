@@ -31,6 +31,7 @@ from elbowroom.kubelet.machinestate import MachineState
 from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.metrics import Metrics, priority_bucket
 from elbowroom.kubelet.pending import PendingQueue, Rank
+from elbowroom.kubelet.previews.scaling import Scaling
 from elbowroom.kubelet.status import ResizeCondition
 from elbowroom.kubelet.worker import PodWorker
 from elbowroom.machine import Effect, Instant, Note, Step
@@ -50,6 +51,7 @@ class Services(Protocol):
     allocated: Checkpoint
     metrics: Metrics
     managers: Managers
+    scaling: Scaling
     workers: dict[str, PodWorker]
 
     @property
@@ -164,7 +166,7 @@ class Resizes:
             kubelet.config,
             infeasible_above_allocatable=not kubelet.profile.refuses_above_allocatable,
             state=kubelet.machine_state,
-            managers=kubelet.managers.objection,
+            managers=kubelet.scaling.objection,
             evicts_for_resize=not kubelet.config.on(RESIZE_PREEMPTION) and not kubelet.node.resize_preemption_disabled,
         )
 
@@ -188,6 +190,8 @@ class Resizes:
             return None
         kubelet, pod, others = self._kubelet, worker.pod, crowd.without(worker.uid)
         verdict = judge(pod, worker.allocated_pod, others, self._rules)
+        if isinstance(verdict, Granted):
+            verdict = kubelet.scaling.verdict(now, pod, worker.allocated_pod) or verdict
         facts = {
             **self._identity(worker),
             "verdict": type(verdict).__name__,
@@ -217,6 +221,7 @@ class Resizes:
         """RC-79: durable first; then the conditions, the event, and the runtime."""
         kubelet, generation = self._kubelet, worker.pod.metadata.generation
         was_deferred = worker.pending is not None and worker.pending.reason == "Deferred"
+        kubelet.scaling.carry_out(now, worker.pod, worker.allocated_pod)
         kubelet.allocated.put(worker.uid, self.wanted(worker))
         kubelet.emit(*kubelet.allocated.save(), Step("K8 memory state"))
         self.note_allocation(worker, trigger)

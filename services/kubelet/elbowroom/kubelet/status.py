@@ -93,6 +93,10 @@ class Shown:
     in_progress: ResizeCondition | None = None
     preemption_disabled: str = ""
     """The node that disables resize preemption, if that is to be published (row 3)."""
+    held: Mapping[str, int] = field(default_factory=dict)
+    """How many CPUs containers have that are about to leave some: until then that is what is shown (SD-7)."""
+    unbound: frozenset[str] = frozenset()
+    """Containers with CPUs of their own: there is no quota to be read, so their limit is what was allocated (XC-20)."""
     waiting: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Reason and message of containers that wait to be started again."""
     over: bool = False
@@ -256,9 +260,12 @@ def _actual(s: Shown, state: ContainerState, allocated: ResourceRequirements) ->
         before = (told.get("resources") or {}) if same_instance else {}
         told_now = _told(state.resources, s.actuated.of(state.name) or ResourceRequirements())
         if limits:
-            _overlay_limits(limits, told_now, before.get("limits") or {})
+            known = before.get("limits") or {}
+            _overlay_limits(limits, told_now, {**known, "cpu": limits["cpu"]} if state.name in s.unbound else known)
         if requests:
             _overlay_requests(requests, told_now, before.get("requests") or {})
+        if state.name in s.held:
+            requests["cpu"] = limits["cpu"] = str(s.held[state.name])
     found: dict[str, Any] = {}
     if limits:
         found["limits"] = limits
@@ -330,6 +337,8 @@ def _overlay_pod(s: Shown, requests: ResourceList, limits: ResourceList) -> None
     assert s.sandbox is not None, "only a pod with a sandbox is overlaid"
     cgroup, target = s.sandbox.pod_cgroup, pod_config(s.allocated)
     before = s.previous.get("resources") or {}
+    if s.unbound and "cpu" in limits:
+        before = {**before, "limits": {**(before.get("limits") or {}), "cpu": limits["cpu"]}}
     if "cpu" in requests:
         requests["cpu"] = _shown_request(requests["cpu"], cgroup.cpu_shares, (before.get("requests") or {}).get("cpu"))
     if "cpu" in limits and target.quota is not None:
@@ -344,10 +353,20 @@ def _overlay_pod(s: Shown, requests: ResourceList, limits: ResourceList) -> None
                 limits["memory"] = format_bytes(cgroup.memory_limit_bytes)
         else:
             _keep(limits, before.get("limits") or {}, "memory")
+    # What containers have not left yet counts, though the cgroup's weight has fallen: the scheduler goes by the pod as a whole.
+    extra = sum(1000 * count - _allocated_cpu(s, name) for name, count in s.held.items())
+    for part in (requests, limits) if extra else ():
+        if "cpu" in part:
+            part["cpu"] = format_milli(of(part)["cpu"] + extra)
     if "memory" in requests:
         actual = _actual_memory(s)
         if actual != of(requests)["memory"]:
             requests["memory"] = format_bytes(actual)
+
+
+def _allocated_cpu(s: Shown, name: str) -> int:
+    """In milli."""
+    return next((of(c.resources.requests).get("cpu", 0) for c in containers_of(s.allocated) if c.name == name), 0)
 
 
 def _shown_request(allocated: str, shares: int, before: str | None) -> str:

@@ -21,6 +21,7 @@ from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.lifecycle import CrashBackoff
 from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.metrics import Metrics, operation_type
+from elbowroom.kubelet.previews.scaling import Scaling
 from elbowroom.kubelet.resizer import CALL_SECONDS, LONG_CALL_SECONDS, Done, Failed, Resizer, rpc_error
 from elbowroom.kubelet.status import Eviction, ResizeCondition, Shown
 from elbowroom.machine import Effect, Instant, Note, parse_time, seconds
@@ -59,6 +60,7 @@ class Services(Protocol):
     actuated: Checkpoint
     metrics: Metrics
     managers: Managers
+    scaling: Scaling
     notify_first: bool
 
     def emit(self, *effects: Effect) -> None: ...
@@ -395,7 +397,8 @@ class PodWorker:
         if self.layer is None or self.over:
             return
         pod = self.allocated_pod
-        going_on = actuation.in_progress(pod, self.actuated, self.sandbox)
+        held = self._kubelet.scaling.holds_back(self.uid, self.sandbox, under_way=self.in_progress is not None)
+        going_on = held or actuation.in_progress(pod, self.actuated, self.sandbox)
         if going_on and self.in_progress is None:
             self.in_progress = ResizeCondition("", "", pod.metadata.generation, now, now)
         elif not going_on and self.in_progress is not None and not self._midway:
