@@ -354,7 +354,7 @@ class Cluster:
     def _watch(self, number: int, request: ApiRequest) -> None:
         name = request.resource
         if name in self._unserved:
-            self._inbox.append(Received("apiserver", StreamEnd(number, Code.NOT_FOUND, "there is no such kind")))
+            self._inbox.append(Received("apiserver", StreamEnd(number, Code.NOT_FOUND, message="there is no such kind")))
             return
         self._streams[name] = (number, 0, self.revision)
         if "sendInitialEvents" in request.query:

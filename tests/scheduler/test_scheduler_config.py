@@ -60,6 +60,27 @@ def test_a_plugin_disabled_everywhere_may_be_enabled_at_one_point() -> None:
     assert "TaintToleration" not in dict(at("score", **plugins))
 
 
+def args(plugin: str, **fields: Any) -> Document:
+    return profile(pluginConfig=[{"name": plugin, "args": fields}])
+
+
+CONSTRAINT: Document = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+CONSTRAINTS = "profiles[0].pluginConfig[0].args.defaultConstraints[0]"
+ADDED = "profiles[0].pluginConfig[0].args.addedAffinity"
+
+
+def constraint(**fields: Any) -> Document:
+    return args("PodTopologySpread", defaultingType="List", defaultConstraints=[{**CONSTRAINT, **fields}])
+
+
+def added(**fields: Any) -> Document:
+    return args("NodeAffinity", addedAffinity=fields)
+
+
+def term(operator: str = "Exists", key: str = "disk") -> Document:
+    return {"matchExpressions": [{"key": key, "operator": operator}]}
+
+
 @pytest.mark.parametrize(
     ("document", "finding"),
     [
@@ -135,6 +156,52 @@ def test_a_plugin_disabled_everywhere_may_be_enabled_at_one_point() -> None:
                 ]
             ),
             "profiles[0].pluginConfig[0].args.scoringStrategy.resources[0].weight: 101 is not between 1 and 100",
+        ),
+        ({"parallelism": 0}, "parallelism: should be an integer value greater than zero"),
+        (args("NodeResourcesFit", kind="PodArgs"), "profiles[0].pluginConfig[0].args.kind: must be NodeResourcesFitArgs"),
+        (args("NodeResourcesFit", apiVersion="v1"), "profiles[0].pluginConfig[0].args.apiVersion: must be kubescheduler"),
+        (args("NodeResourcesFit", colour=1), "profiles[0].pluginConfig[0].args: Object contains unknown field `colour`"),
+        (args("NodeResourcesFit", ignoredResources=["a b"]), "profiles[0].pluginConfig[0].args.ignoredResources[0]: 'a b' is no"),
+        (
+            args("NodeResourcesFit", ignoredResourceGroups=["example.com", "a/b"]),
+            "profiles[0].pluginConfig[0].args.ignoredResourceGroups[1]: resource group name can't contain '/'",
+        ),
+        (
+            args("NodeResourcesFit", scoringStrategy={"requestedToCapacityRatio": {"shape": []}}),
+            "profiles[0].pluginConfig[0].args.scoringStrategy.requestedToCapacityRatio: must be nil when type is not",
+        ),
+        (
+            args("NodeResourcesBalancedAllocation", resources=[{"name": "cpu", "weight": 2}]),
+            "profiles[0].pluginConfig[0].args.resources[0].weight: must be 1",
+        ),
+        (
+            args("NodeResourcesBalancedAllocation", resources=names("cpu", "cpu")),
+            "profiles[0].pluginConfig[0].args.resources[1].name: cpu is there already",
+        ),
+        (
+            args("InterPodAffinity", hardPodAffinityWeight=101),
+            "profiles[0].pluginConfig[0].args.hardPodAffinityWeight: not in valid range [0, 100]",
+        ),
+        (
+            args("PodTopologySpread", defaultConstraints=[CONSTRAINT]),
+            "profiles[0].pluginConfig[0].args.defaultingType: when .defaultConstraints are not empty",
+        ),
+        (constraint(maxSkew=0), f"{CONSTRAINTS}.maxSkew: not in valid range (0, inf)"),
+        (constraint(topologyKey=""), f"{CONSTRAINTS}.topologyKey: can not be empty"),
+        (constraint(topologyKey="a b"), f"{CONSTRAINTS}.topologyKey: 'a b' is no key"),
+        (constraint(whenUnsatisfiable="Never"), f"{CONSTRAINTS}.whenUnsatisfiable: must be DoNotSchedule or ScheduleAnyway"),
+        (constraint(labelSelector={}), f"{CONSTRAINTS}.labelSelector: constraint must not define a selector"),
+        (
+            args("PodTopologySpread", defaultingType="List", defaultConstraints=[CONSTRAINT, CONSTRAINT]),
+            "profiles[0].pluginConfig[0].args.defaultConstraints[1]: {zone, ScheduleAnyway} is there already",
+        ),
+        (
+            added(requiredDuringSchedulingIgnoredDuringExecution={"nodeSelectorTerms": []}),
+            f"{ADDED}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: there must be one",
+        ),
+        (
+            added(preferredDuringSchedulingIgnoredDuringExecution=[{"weight": 1, "preference": term("is")}]),
+            f"{ADDED}.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0].operator: is no operator",
         ),
     ],
 )
@@ -215,3 +282,81 @@ def test_the_back_off_is_configured() -> None:
     assert tried_again_after() <= 2.5
     assert 4 <= tried_again_after(podInitialBackoffSeconds=5, podMaxBackoffSeconds=20) <= 6.5
     assert 2 <= tried_again_after(podInitialBackoffSeconds=3, podMaxBackoffSeconds=3) <= 4.5
+
+
+def test_what_another_scheduler_looks_after_is_ignored() -> None:
+    for fields, expected in (
+        ({}, ""),
+        ({"ignoredResources": ["example.com/x"]}, "n1"),
+        ({"ignoredResourceGroups": ["example.com"]}, "n1"),
+    ):
+        cluster = a_cluster(**args("NodeResourcesFit", **fields)).nodes(node("n1"))
+        cluster.pods(pod("a", requests={"cpu": "1", "example.com/x": "1"})).settle()
+        assert cluster.node_of("a") == expected
+    cluster = a_cluster(**args("NodeResourcesFit", ignoredResourceGroups=["example.com"])).nodes(node("n1"))
+    assert cluster.pods(pod("b", cpu="50")).settle().node_of("b") == "", "cpu is nobody else's"
+
+
+def test_the_scheduler_may_ask_for_nodes_beside_what_pods_ask_for() -> None:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term()]}}
+    cluster = a_cluster(**added(**required)).nodes(node("n1")).pods(pod("a", cpu="1")).settle()
+    assert cluster.told("a", "FailedScheduling")[0].startswith(
+        "0/1 nodes are available: 1 node(s) didn't match scheduler-enforced node affinity."
+    )
+    cluster.nodes(node("n1", labels={"disk": "ssd"})).later(3)
+    assert cluster.node_of("a") == "n1"
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "preference": term()}]}
+    both = a_cluster(**added(**preferred)).nodes(node("n1"), node("n2", labels={"disk": "ssd"}), node("n3"))
+    assert both.pods(pod("a", cpu="1")).settle().node_of("a") == "n2"
+
+
+def test_each_profile_wakes_its_pods_by_its_own_hints() -> None:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term()]}}
+    strict = {"schedulerName": "strict", **added(**required)["profiles"][0]}
+    cluster = a_cluster(profiles=[strict, {}]).nodes(node("n1"))
+    cluster.pods(pod("a", cpu="1", schedulerName="strict", nodeSelector={"zone": "z"})).settle()
+    cluster.nodes(node("n1", labels={"zone": "z"})).settle()
+    assert cluster.attempts("a") == 1, "it would suit the default profile"
+    cluster.nodes(node("n1", labels={"zone": "z", "disk": "ssd"})).settle()
+    assert cluster.node_of("a") == "n1"
+
+
+def test_default_constraints_may_be_a_condition() -> None:
+    hard = {**CONSTRAINT, "whenUnsatisfiable": "DoNotSchedule"}
+    cluster = a_cluster(**args("PodTopologySpread", defaultingType="List", defaultConstraints=[hard]))
+    cluster.nodes(node("a", labels={"zone": "a"}), node("b", labels={"zone": "b"}, cpu="1"))
+    cluster.put("services", {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "x"}}})
+    cluster.pods(pod("o", node="a", labels={"app": "x"}), pod("full", node="b", cpu="1")).settle()
+    cluster.pods(pod("member", cpu="1", labels={"app": "x"}), pod("stranger", cpu="1")).settle()
+    assert (cluster.node_of("member"), cluster.node_of("stranger")) == ("", "a")
+    assert "1 node(s) didn't match pod topology spread constraints" in cluster.told("member", "FailedScheduling")[0]
+
+
+def test_what_pods_that_are_there_wish_for_may_count_for_nothing_and_what_they_must_have_for_more() -> None:
+    near = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    kinds = {
+        "wish": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 50, "podAffinityTerm": near}]},
+        "must": {"requiredDuringSchedulingIgnoredDuringExecution": [near]},
+    }
+
+    def placed(kind: str, **fields: Any) -> str:
+        only = {"score": {"disabled": names("*"), "enabled": names("InterPodAffinity", "NodeResourcesFit")}}
+        config = args("InterPodAffinity", **fields)
+        config["profiles"][0]["plugins"] = only
+        cluster = a_cluster(**config).nodes(node("n1"), node("n2"))
+        cluster.pods(pod("o", node="n1", cpu="1", labels={"app": "x"}, affinity={"podAffinity": kinds[kind]}))
+        return cluster.pods(pod("new", cpu="1", labels={"app": "x"})).settle().node_of("new")
+
+    assert placed("wish") == placed("must") == "n1"
+    assert placed("wish", ignorePreferredTermsOfExistingPods=True) == "n2"
+    assert placed("must", hardPodAffinityWeight=0) == "n2"
+
+
+def test_balance_may_be_sought_over_other_resources() -> None:
+    args_of = args("NodeResourcesBalancedAllocation", resources=names("cpu", "example.com/x"))
+    args_of["profiles"][0]["plugins"] = {"score": {"disabled": names("*"), "enabled": names("NodeResourcesBalancedAllocation")}}
+    extended: Document = {"extended": {"example.com/x": "4"}}
+    cluster = a_cluster(**args_of).nodes(node("even", **extended), node("odd", **extended))
+    cluster.pods(pod("o", node="odd", requests={"cpu": "1", "example.com/x": "3"}))
+    cluster.pods(pod("new", requests={"cpu": "2", "example.com/x": "1"})).settle()
+    assert cluster.node_of("new") == "odd", "where it evens out what is used"

@@ -6,11 +6,14 @@ may be named, which are not emulated; they never have anything to say. Unlike up
 disabled.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
+
+from elbowroom.api.names import qualified_name
+from elbowroom.api.objects import NodeAffinity, NodeSelectorTerm, TopologySpreadConstraint
 
 ALL = "*"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -103,17 +106,55 @@ class ScoringStrategyArgs(_Shape, frozen=True):
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
 
-class NodeResourcesFitArgs(_Shape, frozen=True):
+class _Args(_Shape, frozen=True):
     api_version: str = API_VERSION
-    kind: str = "NodeResourcesFitArgs"
+    kind: str = ""
+    """Of the arguments; if it is given, it must be the plugin's."""
+
+
+class NodeResourcesFitArgs(_Args, frozen=True):
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
     scoring_strategy: ScoringStrategyArgs = ScoringStrategyArgs()
 
 
-class DefaultPreemptionArgs(_Shape, frozen=True):
-    api_version: str = API_VERSION
-    kind: str = "DefaultPreemptionArgs"
+class BalancedAllocationArgs(_Args, frozen=True):
+    resources: tuple[ResourceWeight, ...] = (ResourceWeight("cpu"), ResourceWeight("memory"))
+
+
+class DefaultPreemptionArgs(_Args, frozen=True):
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
+
+
+class InterPodAffinityArgs(_Args, frozen=True):
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class PodTopologySpreadArgs(_Args, frozen=True):
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: Literal["System", "List"] = "System"
+
+    @property
+    def constraints(self) -> tuple[TopologySpreadConstraint, ...] | None:
+        """The constraints of pods without any; None: upstream's."""
+        return None if self.defaulting_type == "System" else self.default_constraints
+
+
+class NodeAffinityArgs(_Args, frozen=True):
+    added_affinity: NodeAffinity | None = None
+
+
+class Arguments(_Shape, frozen=True):
+    """What is configured of the plugins that take arguments."""
+
+    fit: NodeResourcesFitArgs = NodeResourcesFitArgs()
+    balanced: BalancedAllocationArgs = BalancedAllocationArgs()
+    preemption: DefaultPreemptionArgs = DefaultPreemptionArgs()
+    interpod: InterPodAffinityArgs = InterPodAffinityArgs()
+    spread: PodTopologySpreadArgs = PodTopologySpreadArgs()
+    affinity: NodeAffinityArgs = NodeAffinityArgs()
 
 
 class PluginConfig(_Shape, frozen=True):
@@ -131,6 +172,8 @@ class ProfileShape(_Shape, frozen=True):
 class KubeSchedulerConfiguration(_Shape, frozen=True):
     api_version: str = API_VERSION
     kind: str = "KubeSchedulerConfiguration"
+    parallelism: int = 16
+    """Checked and else of no effect: nodes are looked at one by one."""
     percentage_of_nodes_to_score: int = 0
     pod_initial_backoff_seconds: int = 1
     pod_max_backoff_seconds: int = 10
@@ -144,8 +187,7 @@ class SchedulerProfile:
     name: str
     at: Mapping[str, tuple[tuple[str, int], ...]]
     percentage: int = 0
-    fit: ScoringStrategyArgs = field(default_factory=ScoringStrategyArgs)
-    preemption: DefaultPreemptionArgs = field(default_factory=DefaultPreemptionArgs)
+    arguments: Arguments = field(default_factory=Arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +214,7 @@ def parse(document: Mapping[str, Any]) -> SchedulerConfig:
         "podMaxBackoffSeconds",
         "must be greater than or equal to podInitialBackoffSeconds",
     )
+    _check(shape.parallelism > 0, "parallelism", "should be an integer value greater than zero")
     _percentage(shape.percentage_of_nodes_to_score, "percentageOfNodesToScore")
     _check(bool(shape.profiles), "profiles", "there must be one")
     profiles = tuple(_profile(each, shape, f"profiles[{number}]") for number, each in enumerate(shape.profiles))
@@ -187,8 +230,8 @@ def _profile(shape: ProfileShape, whole: KubeSchedulerConfiguration, path: str) 
     if shape.percentage_of_nodes_to_score is not None:
         percentage = shape.percentage_of_nodes_to_score
         _percentage(percentage, f"{path}.percentageOfNodesToScore")
-    fit, preemption = _arguments(shape.plugin_config, f"{path}.pluginConfig")
-    return SchedulerProfile(shape.scheduler_name, _merged(shape.plugins, f"{path}.plugins"), percentage, fit, preemption)
+    arguments = _arguments(shape.plugin_config, f"{path}.pluginConfig")
+    return SchedulerProfile(shape.scheduler_name, _merged(shape.plugins, f"{path}.plugins"), percentage, arguments)
 
 
 def _merged(plugins: Plugins, path: str) -> dict[str, tuple[tuple[str, int], ...]]:
@@ -238,32 +281,90 @@ def _check_set(chosen: PluginSet, point: str, path: str) -> None:
         _check(known, f"{path}.disabled[{number}]", f"there is no plugin {each.name!r}")
 
 
-def _arguments(configs: Sequence[PluginConfig], path: str) -> tuple[ScoringStrategyArgs, DefaultPreemptionArgs]:
-    strategy, preemption = ScoringStrategyArgs(), DefaultPreemptionArgs()
-    seen: set[str] = set()
+def _arguments(configs: Sequence[PluginConfig], path: str) -> Arguments:
+    found: dict[str, Any] = {}
     for number, each in enumerate(configs):
         where = f"{path}[{number}]"
-        _check(each.name not in seen, where, f"{each.name} is configured twice")
-        seen.add(each.name)
+        if each.name not in _ARGUMENTS:
+            raise SchedulerConfigError(f"{where}.name: {each.name} has no arguments here")
+        name, shape, check = _ARGUMENTS[each.name]
+        _check(name not in found, where, f"{each.name} is configured twice")
         try:
-            match each.name:
-                case "NodeResourcesFit":
-                    strategy = msgspec.convert(each.args, NodeResourcesFitArgs).scoring_strategy
-                    _check_strategy(strategy, f"{where}.args.scoringStrategy")
-                case "DefaultPreemption":
-                    preemption = msgspec.convert(each.args, DefaultPreemptionArgs)
-                    _check_preemption(preemption, f"{where}.args")
-                case _:
-                    raise SchedulerConfigError(f"{where}.name: {each.name} has no arguments here")
+            args = msgspec.convert(each.args, shape)
         except msgspec.ValidationError as why:
             raise SchedulerConfigError(f"{where}.args: {why}") from why
-    return strategy, preemption
+        _check(args.api_version == API_VERSION, f"{where}.args.apiVersion", f"must be {API_VERSION}")
+        _check(args.kind in ("", f"{each.name}Args"), f"{where}.args.kind", f"must be {each.name}Args")
+        check(args, f"{where}.args")
+        found[name] = args
+    return Arguments(**found)
+
+
+def _check_fit(args: NodeResourcesFitArgs, path: str) -> None:
+    for number, name in enumerate(args.ignored_resources):
+        _check(not qualified_name(name), f"{path}.ignoredResources[{number}]", f"{name!r} is no name of a resource")
+    for number, name in enumerate(args.ignored_resource_groups):
+        where = f"{path}.ignoredResourceGroups[{number}]"
+        _check("/" not in name, where, "resource group name can't contain '/'")
+        _check(not qualified_name(name), where, f"{name!r} is no name of a group")
+    _check_strategy(args.scoring_strategy, f"{path}.scoringStrategy")
+
+
+def _check_balanced(args: BalancedAllocationArgs, path: str) -> None:
+    names = [each.name for each in args.resources]
+    for number, each in enumerate(args.resources):
+        where = f"{path}.resources[{number}]"
+        _check(each.name not in names[:number], f"{where}.name", f"{each.name} is there already")
+        _check(each.weight == 1, f"{where}.weight", "must be 1")
+
+
+def _check_interpod(args: InterPodAffinityArgs, path: str) -> None:
+    _check(0 <= args.hard_pod_affinity_weight <= 100, f"{path}.hardPodAffinityWeight", "not in valid range [0, 100]")
+
+
+def _check_spread(args: PodTopologySpreadArgs, path: str) -> None:
+    listed = args.default_constraints
+    _check(args.constraints is not None or not listed, f"{path}.defaultingType", "when .defaultConstraints are not empty")
+    for number, each in enumerate(listed):
+        where = f"{path}.defaultConstraints[{number}]"
+        _check(each.max_skew > 0, f"{where}.maxSkew", "not in valid range (0, inf)")
+        _check(bool(each.topology_key), f"{where}.topologyKey", "can not be empty")
+        _check(not qualified_name(each.topology_key), f"{where}.topologyKey", f"{each.topology_key!r} is no key of a label")
+        known = each.when_unsatisfiable in ("DoNotSchedule", "ScheduleAnyway")
+        _check(known, f"{where}.whenUnsatisfiable", "must be DoNotSchedule or ScheduleAnyway")
+        text = "constraint must not define a selector, as they deduced for each pod"
+        _check(each.label_selector is None, f"{where}.labelSelector", text)
+        twin = any((o.topology_key, o.when_unsatisfiable) == (each.topology_key, each.when_unsatisfiable) for o in listed[:number])
+        _check(not twin, where, f"{{{each.topology_key}, {each.when_unsatisfiable}}} is there already")
+
+
+def _check_affinity(args: NodeAffinityArgs, path: str) -> None:
+    added = args.added_affinity
+    terms: list[tuple[str, NodeSelectorTerm]] = []
+    if added is not None and added.required is not None:
+        where = f"{path}.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        _check(bool(added.required.node_selector_terms), where, "there must be one")
+        terms += [(f"{where}[{number}]", term) for number, term in enumerate(added.required.node_selector_terms)]
+    if added is not None:
+        where = f"{path}.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+        terms += [(f"{where}[{number}].preference", each.preference) for number, each in enumerate(added.preferred)]
+    for where, term in terms:
+        for number, expression in enumerate(term.match_expressions):
+            _check(expression.operator in _OPERATORS, f"{where}.matchExpressions[{number}].operator", "is no operator")
+        for number, expression in enumerate(term.match_fields):
+            known = expression.key == "metadata.name" and expression.operator in ("In", "NotIn")
+            _check(known, f"{where}.matchFields[{number}]", "only metadata.name is known, In or NotIn")
+
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def _check_strategy(strategy: ScoringStrategyArgs, path: str) -> None:
     for number, each in enumerate(strategy.resources):
         _check(1 <= each.weight <= 100, f"{path}.resources[{number}].weight", f"{each.weight} is not between 1 and 100")
     if strategy.type != "RequestedToCapacityRatio":
+        text = "must be nil when type is not RequestedToCapacityRatio"
+        _check(strategy.requested_to_capacity_ratio is None, f"{path}.requestedToCapacityRatio", text)
         return
     shape = strategy.requested_to_capacity_ratio.shape if strategy.requested_to_capacity_ratio is not None else ()
     where = f"{path}.requestedToCapacityRatio.shape"
@@ -280,6 +381,17 @@ def _check_preemption(args: DefaultPreemptionArgs, path: str) -> None:
     _check(0 <= percentage <= 100, f"{path}.minCandidateNodesPercentage", "must be between 0 and 100")
     _check(absolute >= 0, f"{path}.minCandidateNodesAbsolute", "must not be negative")
     _check(percentage + absolute > 0, path, "both cannot be zero")
+
+
+_ARGUMENTS: Mapping[str, tuple[str, type[Any], Callable[[Any, str], None]]] = {
+    "NodeResourcesFit": ("fit", NodeResourcesFitArgs, _check_fit),
+    "NodeResourcesBalancedAllocation": ("balanced", BalancedAllocationArgs, _check_balanced),
+    "DefaultPreemption": ("preemption", DefaultPreemptionArgs, _check_preemption),
+    "InterPodAffinity": ("interpod", InterPodAffinityArgs, _check_interpod),
+    "PodTopologySpread": ("spread", PodTopologySpreadArgs, _check_spread),
+    "NodeAffinity": ("affinity", NodeAffinityArgs, _check_affinity),
+}
+"""Of each plugin with arguments: its field in ``Arguments``, their shape, and what must be true of them."""
 
 
 def _percentage(value: int, path: str) -> None:

@@ -89,12 +89,11 @@ class Scheduler:
         self._actuator = Actuator(self._calls, self._recorder, self._pods.store.get)
         self._binder = Binder(self._calls, self._pods.store.get)
         frameworks: dict[str, Framework] = {}
-        plugins: dict[str, Plugin] = {}
+        plugins: dict[str, Sequence[Plugin]] = {}
         for wanted in self._config.profiles:
-            frameworks[wanted.name], used = framework_of(self._profile, self, wanted)
-            plugins.update((plugin.name, plugin) for plugin in used)
+            frameworks[wanted.name], plugins[wanted.name] = framework_of(self._profile, self, wanted)
         self._queue = SchedulingQueue(
-            list(plugins.values()),
+            plugins,
             pops_from_backoff=self._profile.on("SchedulerPopFromBackoffQ"),
             counted=self._metrics.incoming,
             hinted=self._metrics.hinted,

@@ -7,7 +7,7 @@ like any pod; nothing here treats it differently.
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from elbowroom.machine import Effect, Instant, Note, Step, seconds
 from elbowroom.scheduler.clusterevents import (
@@ -83,6 +83,7 @@ Counted = Callable[[str, str], None]
 """Told of each pod that comes into a queue: the queue's name and the event's label."""
 Hinted = Callable[[str, str, str], None]
 """Told of each hint that was asked for: the plugin, the event's label, and ``Queue`` or ``QueueSkip``."""
+ANY_PROFILE = ""
 POD_POPPED = "PodPopped"
 """What stands for a pod in flight among the events that are kept for it."""
 
@@ -92,7 +93,7 @@ class SchedulingQueue:
 
     def __init__(
         self,
-        plugins: Sequence[Plugin],
+        plugins: Sequence[Plugin] | Mapping[str, Sequence[Plugin]],
         *,
         pops_from_backoff: bool = True,
         counted: Counted | None = None,
@@ -100,16 +101,22 @@ class SchedulingQueue:
         pre_enqueues: Callable[[PodInfo], Sequence[Plugin]] | None = None,
         backoff_seconds: tuple[int, int] = (INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS),
     ) -> None:
-        """``plugins``: whoever may reject a pod; ``pre_enqueues``: who holds that one back (by default all that do at all);
-        ``backoff_seconds``: after the first failure, and at most.
+        """``plugins``: whoever may reject a pod, by scheduler name where profiles configure them differently; ``pre_enqueues``: who
+        holds that one back (by default all that do at all); ``backoff_seconds``: after the first failure, and at most.
         """
-        holding_back = [plugin for plugin in plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue]
+        by_profile = plugins if isinstance(plugins, Mapping) else {ANY_PROFILE: plugins}
+        holding_back = [
+            plugin for plugins in by_profile.values() for plugin in plugins if type(plugin).pre_enqueue is not Plugin.pre_enqueue
+        ]
         self._pre_enqueues = pre_enqueues or (lambda info: holding_back)
         self._backoff_seconds = backoff_seconds
-        self._interests: dict[tuple[str, Action], dict[str, Interest]] = {}
-        for plugin in plugins:
-            for interest in plugin.interests():
-                self._interests.setdefault((interest.resource, interest.action), {})[plugin.name] = interest
+        self._interests: dict[tuple[str, Action], dict[str, dict[str, Interest]]] = {}
+        """By event, the plugins that wait for it, and the hint that each profile's has."""
+        for profile, those in by_profile.items():
+            for plugin in those:
+                for interest in plugin.interests():
+                    of_event = self._interests.setdefault((interest.resource, interest.action), {})
+                    of_event.setdefault(plugin.name, {})[profile] = interest
         self._pops_from_backoff = pops_from_backoff
         self._counted = counted or (lambda queue, label: None)
         self._hinted = hinted or (lambda plugin, label, answer: None)
@@ -345,7 +352,8 @@ class SchedulingQueue:
         if entry.gated_by and entry.gated_by not in interested:
             return False
         for name in dict.fromkeys((*entry.rejected_by, entry.gated_by)):
-            interest = interested.get(name)
+            hints = interested.get(name, {})
+            interest = hints.get(entry.info.pod.spec.scheduler_name) or hints.get(ANY_PROFILE)
             if interest is None:
                 continue
             wakes = interest.hint is None or interest.hint(entry.info, old, new)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from elbowroom.api.objects import Node, NodeSelectorTerm, Pod, PreferredSchedulingTerm, SelectorRequirement
+from elbowroom.api.objects import NodeAffinity as Affinity
 from elbowroom.scheduler.cache import NodeInfo, Snapshot
 from elbowroom.scheduler.clusterevents import NODE, Action
 from elbowroom.scheduler.framework import Code, Interest, NodeFilter, Plugin, Prepared, Scorer, Status, normalised
@@ -61,18 +62,34 @@ class NodeAffinity(Plugin):
     name = "NodeAffinity"
     weight = 2
 
+    def __init__(self, added: Affinity | None = None) -> None:
+        """``added``: what the scheduler's configuration asks of every pod's node, on top of what the pod does."""
+        self._enforced = added.required.node_selector_terms if added is not None and added.required is not None else None
+        self._preferred = added.preferred if added is not None else []
+
     def pre_filter(self, info: PodInfo, snapshot: Snapshot) -> Prepared | None:
         terms = required_terms(info.pod)
-        if not info.pod.spec.node_selector and terms is None:
+        if not info.pod.spec.node_selector and terms is None and self._enforced is None:
             return None
-        return Prepared(_Suits(info.pod), _named(terms))
+        return Prepared(_Suits(info.pod, self._enforced), _named(terms))
 
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
         affinity = info.pod.spec.affinity.node_affinity if info.pod.spec.affinity else None
-        return _Preferred(affinity.preferred) if affinity and affinity.preferred else None
+        wishes = [*(affinity.preferred if affinity else ()), *self._preferred]
+        return _Preferred(wishes) if wishes else None
 
     def interests(self) -> Sequence[Interest]:
-        return (Interest(NODE, Action.ADD, _became_suitable), Interest(NODE, Action.UPDATE_NODE_LABEL, _became_suitable))
+        return tuple(Interest(NODE, action, self._became_suitable) for action in (Action.ADD, Action.UPDATE_NODE_LABEL))
+
+    def _became_suitable(self, waiting: PodInfo, old: Node | None, new: Node | None) -> bool:
+        if new is None or not enforced_by(self._enforced, new) or not node_suits(waiting.pod, new):
+            return False
+        return old is None or not enforced_by(self._enforced, old) or not node_suits(waiting.pod, old)
+
+
+def enforced_by(terms: Sequence[NodeSelectorTerm] | None, node: Node) -> bool:
+    """Does the node match one of the terms, if there are any?"""
+    return terms is None or any(term_matches(term, node) for term in terms)
 
 
 def _named(terms: list[NodeSelectorTerm] | None) -> frozenset[str] | None:
@@ -88,20 +105,18 @@ def _named(terms: list[NodeSelectorTerm] | None) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def _became_suitable(waiting: PodInfo, old: Node | None, new: Node | None) -> bool:
-    if new is None or not node_suits(waiting.pod, new):
-        return False
-    return old is None or not node_suits(waiting.pod, old)
-
-
 class _Suits(NodeFilter):
     REFUSED = Status(Code.UNRESOLVABLE, ("node(s) didn't match Pod's node affinity/selector",), NodeAffinity.name)
+    ENFORCED = Status(Code.UNRESOLVABLE, ("node(s) didn't match scheduler-enforced node affinity",), NodeAffinity.name)
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, enforced: Sequence[NodeSelectorTerm] | None) -> None:
         self._pod = pod
+        self._enforced = enforced
 
     def check(self, node: NodeInfo) -> Status | None:
         assert node.node is not None, "a snapshot holds real nodes only"
+        if not enforced_by(self._enforced, node.node):
+            return self.ENFORCED
         return None if node_suits(self._pod, node.node) else self.REFUSED
 
 

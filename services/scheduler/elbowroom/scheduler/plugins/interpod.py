@@ -11,7 +11,6 @@ from elbowroom.scheduler.framework import SCORE_MAX, Code, Interest, NodeFilter,
 from elbowroom.scheduler.lookup import Lookup
 from elbowroom.scheduler.podinfo import PodInfo
 
-HARD_AFFINITY_WEIGHT = 1
 Domain = tuple[str, str]
 """A topology key and a node's value of it."""
 
@@ -49,8 +48,12 @@ class InterPodAffinity(Plugin):
     name = "InterPodAffinity"
     weight = 2
 
-    def __init__(self, lookup: Lookup) -> None:
+    def __init__(self, lookup: Lookup, hard_weight: int = 1, ignores_wishes: bool = False) -> None:
+        """``hard_weight``: of a required affinity of pods that are there. ``ignores_wishes``: those of pods that are there mean
+        nothing to a pod that has none."""
         self._lookup = lookup
+        self._hard_weight = hard_weight
+        self._ignores_wishes = ignores_wishes
 
     def pre_filter(self, info: PodInfo, snapshot: Snapshot) -> Prepared | None:
         judge = _Affinity(info, self._lookup)
@@ -66,7 +69,7 @@ class InterPodAffinity(Plugin):
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
         wishes = info.preferred_affinity or info.preferred_anti_affinity
         with_pods = snapshot.nodes if wishes else snapshot.with_affinity
-        if not with_pods:
+        if not with_pods or (self._ignores_wishes and not wishes):
             return None
         weights: Counter[Domain] = Counter()
         mine = [(Term(each.pod_affinity_term, info), each.weight) for each in info.preferred_affinity]
@@ -74,7 +77,7 @@ class InterPodAffinity(Plugin):
         for node in with_pods:
             labels = _labels(node)
             for other in (node.pods if wishes else node.with_affinity).values():
-                theirs = [(Term(term, other), HARD_AFFINITY_WEIGHT) for term in other.affinity_terms]
+                theirs = [(Term(term, other), self._hard_weight) for term in other.affinity_terms if self._hard_weight]
                 theirs += [(Term(each.pod_affinity_term, other), each.weight) for each in other.preferred_affinity]
                 theirs += [(Term(each.pod_affinity_term, other), -each.weight) for each in other.preferred_anti_affinity]
                 matched = [each for each in mine if each[0].matches(other, self._lookup)]

@@ -33,6 +33,24 @@ class ScoringStrategy:
     shape: tuple[tuple[int, int], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Extended resources, and groups of them (what stands before the ``/``), that some other scheduler looks after."""
+
+    names: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+
+    def without(self, want: Resources) -> Resources:
+        if not self.names and not self.groups:
+            return want
+        return {name: amount for name, amount in want.items() if not self._ignores(name)}
+
+    def _ignores(self, name: str) -> bool:
+        group, slash, _ = name.partition("/")
+        is_extended = bool(slash) and not group.endswith("kubernetes.io")
+        return is_extended and (name in self.names or group in self.groups)
+
+
 class _Shapes:
     """Pods that ask for the same are the same to a node: one key each for what was found out about them (``NodeInfo.memo``)."""
 
@@ -56,15 +74,17 @@ class Fit(Plugin):
     weight = 1
     for_resizes = True
 
-    def __init__(self, strategy: ScoringStrategy, *, aligned_with_kubelet: bool = False) -> None:
+    def __init__(self, strategy: ScoringStrategy, *, aligned_with_kubelet: bool = False, ignored: Ignored | None = None) -> None:
         self._strategy = strategy
+        self._ignored = ignored or Ignored()
         self._aligned = aligned_with_kubelet
         self._filtered, self._scored = _Shapes(), _Shapes()
 
     def pre_filter(self, info: PodInfo, snapshot: Snapshot) -> Prepared | None:
         if info.pod.spec.node_name and is_deferred(info.pod):
             return Prepared(_ResizeFits(info, self._aligned))
-        return Prepared(_Fits(info.want, self._filtered.key(info.want)))
+        want = self._ignored.without(info.want)
+        return Prepared(_Fits(want, self._filtered.key(want)))
 
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
         key = self._scored.key(info.want, info.non_zero)
@@ -342,21 +362,23 @@ class BalancedAllocation(Plugin):
 
     name = "NodeResourcesBalancedAllocation"
     weight = 1
-    RESOURCES = ("cpu", "memory")
 
-    def __init__(self) -> None:
+    def __init__(self, names: Sequence[str] = ("cpu", "memory")) -> None:
+        self._names = names
         self._scored = _Shapes()
 
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
-        if not any(info.want.get(name, 0) > 0 for name in self.RESOURCES):
+        if not any(info.want.get(name, 0) > 0 for name in self._names):
             return None
-        return _Balance(info.want, self._scored.key(info.want))
+        # A scalar counts only if the pod asks for it.
+        names = [name for name in self._names if name in _ORDER or info.want.get(name, 0) > 0]
+        return _Balance(names, info.want, self._scored.key(info.want))
 
 
 class _Balance(_Remembering):
-    def __init__(self, want: Resources, key: object) -> None:
+    def __init__(self, names: Sequence[str], want: Resources, key: object) -> None:
         super().__init__(key)
-        self._want = [(name, want.get(name, 0)) for name in BalancedAllocation.RESOURCES]
+        self._want = [(name, want.get(name, 0)) for name in names]
 
     def _score(self, node: NodeInfo) -> int:
         after: list[float] = []
