@@ -149,8 +149,9 @@ class Link:
     def _carry(self, source: str, frame: bytes, hand_over: Callable[[bytes], None]) -> None:
         life = self._life
 
-        def deliver(at: Instant, copy: bytes) -> None:
-            heapq.heappush(self._under_way, (at, next(self._order), life, copy, hand_over))
+        def deliver(at: Instant, copy: bytes, sound: bool) -> None:
+            if sound:  # a transport that checks what it carries drops the others
+                heapq.heappush(self._under_way, (at, next(self._order), life, copy, hand_over))
 
         self._relay.network.transmit(self._connection, self._relay.now(), source, frame, deliver, self._relay.hit)
         self._arrive()
