@@ -49,7 +49,8 @@ class World:
         self.sent: list[Send] = []
         self.effects: list[Effect] = []
         self._ids = itertools.count(1)
-        self.machine = build({"profile": profile_of(profile).as_config(), "name": "apiserver", **config}, random.Random(seed))
+        given = {"profile": profile_of(profile).as_config(), "name": "apiserver", "policy": False, **config}
+        self.machine = build(given, random.Random(seed))
         self._carry_out(self.machine.start(self.now, dict(self.disk)))
 
     def step(self, happened: Input) -> Sequence[Effect]:

@@ -210,7 +210,7 @@ def test_can_i(user: str, verb: str, resource: str, subresource: str, may: bool)
     groups = ("system:masters", "system:authenticated") if may and user.startswith("elbow") else ("system:authenticated",)
     body = msgspec.json.encode({"spec": {"resourceAttributes": attributes}})
     request = ApiRequest("create", "selfsubjectaccessreviews", "authorization.k8s.io", body=body, user=user, groups=groups)
-    answer = World().ask(request, "http/1")
+    answer = World(policy=True).ask(request, "http/1")
     assert (answer.status, answer.body["status"]) == (201, {"allowed": may})
 
 

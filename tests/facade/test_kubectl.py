@@ -161,3 +161,32 @@ def test_somebody_without_rights_is_told_what_is_missing(session: Session) -> No
         )
 
     session(scenario)
+
+
+def test_kubectl_gives_rights_and_tells_who_has_them(session: Session) -> None:
+    async def scenario(kubectl: Shell) -> None:
+        await kubectl.ok("apply", "-f", "-", stdin=POD)
+        patch = ("patch", "pod", "web", "--subresource=resize", "-p", '{"spec":{"containers":[{"name":"c","resources":{"requests":')
+        wish = (*patch[:-1], patch[-1] + '{"cpu":"600m"}}}]}}', "--as=ann")
+        status, _, error = await kubectl(*wish)
+        assert status == 1 and 'User "ann" cannot get resource "pods/resize" in API group ""' in error
+        await kubectl.ok("create", "role", "resizer", "--verb=get,patch", "--resource=pods/resize")
+        made = await kubectl.ok("create", "rolebinding", "ann-resizes", "--role=resizer", "--user=ann")
+        assert made == "rolebinding.rbac.authorization.k8s.io/ann-resizes created\n"
+        assert await kubectl.ok(*wish) == "pod/web patched\n"
+        assert await kubectl.ok("auth", "can-i", "patch", "pods", "--subresource=resize", "--as=ann") == "yes\n"
+        assert (await kubectl("auth", "can-i", "patch", "pods", "--as=ann"))[:2] == (1, "no\n")
+        listed = await kubectl.ok("auth", "can-i", "--list", "--as=ann")
+        assert ["pods/resize", "[]", "[]", "[get", "patch]"] in [line.split() for line in listed.splitlines()]
+        who = await kubectl.ok("auth", "whoami", "--as=ann", "-o", "jsonpath={.status.userInfo.username}")
+        assert who == "ann"
+        heads, row = (await kubectl.ok("get", "rolebindings", "-o", "wide")).splitlines()
+        assert heads.split() == ["NAME", "ROLE", "AGE", "USERS", "GROUPS", "SERVICEACCOUNTS"]
+        assert row.split()[:2] == ["ann-resizes", "Role/resizer"] and row.split()[3] == "ann"
+        assert "pods/resize" in await kubectl.ok("describe", "role", "resizer")
+        names = (await kubectl.ok("get", "clusterroles", "-o", "name")).split()
+        assert "clusterrole.rbac.authorization.k8s.io/cluster-admin" in names
+        await kubectl.ok("delete", "rolebinding", "ann-resizes")
+        assert (await kubectl(*wish))[0] == 1
+
+    session(scenario)

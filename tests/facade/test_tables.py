@@ -231,7 +231,8 @@ OTHERS: list[tuple[str, str, dict[str, Any], list[Any]]] = [
         ["1/3", 2, 0, "109s", "c,d", "i,j", "a=1,b=2,t in (x,y)"],
     ),
     ("apps/v1", "ReplicaSet", {"spec": {"replicas": 2}, "status": {"replicas": 1}}, [2, 1, 0, "109s", "", "", "<none>"]),
-    ("rbac.authorization.k8s.io/v1", "Role", {}, ["109s"]),
+    ("apps/v1", "ControllerRevision", {}, ["109s"]),
+    ("rbac.authorization.k8s.io/v1", "Role", {}, [CREATED]),
 ]
 
 

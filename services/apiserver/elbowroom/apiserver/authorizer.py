@@ -2,15 +2,20 @@
 
 Administrators (``system:masters``) may do everything. A kubelet may read what it needs, write the status of its own Node and of the
 pods bound to it, mirror its own pods, keep its Lease, tell events; it never touches another node's objects. The scheduler and the
-controllers have broad rights. Everybody else, the anonymous user among them, has none: roles are not emulated.
+controllers have broad rights that no role can take from them. Beyond that, and for everybody else, roles and bindings decide
+(``rbac``).
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from elbowroom.api.objects import ObjectMeta, PodSpec
 from elbowroom.apiserver import statuses
+from elbowroom.apiserver.rbac import Rbac
 from elbowroom.apiserver.statuses import ApiError
-from elbowroom.apiserver.store import Store
+from elbowroom.apiserver.store import Store, StoreReader
 from elbowroom.wire import ApiRequest
 
 MASTERS = "system:masters"
@@ -63,66 +68,83 @@ def program_of(user: str) -> str:
     return "kubelet" if user.startswith(NODE_PREFIX) else _PROGRAMS.get(user, "")
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """May it pass? ``reason`` is what RBAC says of it; ``refusal`` the whole answer, where it is another than ``cannot``."""
+
+    allowed: bool
+    reason: str = ""
+    refusal: ApiError | None = None
+
+
+_ALLOWED = Judgement(True)
+
+
 def check(request: ApiRequest, store: Store) -> None:
     """Let the request pass or raise 403 with upstream's words."""
+    judgement = judge(request, store)
+    if not judgement.allowed:
+        raise judgement.refusal or cannot(request, judgement.reason)
+
+
+def judge(request: ApiRequest, store: Store) -> Judgement:
+    """May the request's user do that? Everything that allows it is asked before roles and bindings are."""
     if MASTERS in request.groups:
-        return
-    if request.group == "authorization.k8s.io" and AUTHENTICATED in request.groups:
-        return
-    why = _refusal(request, store)
-    if why is not None:
-        raise why
-
-
-def allowed(request: ApiRequest, store: Store) -> bool:
-    """The same as a question."""
-    return MASTERS in request.groups or _refusal(request, store) is None
-
-
-def _refusal(request: ApiRequest, store: Store) -> ApiError | None:
+        return _ALLOWED
     what = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
+    known: Judgement | None = None
     if NODES in request.groups and request.user.startswith(NODE_PREFIX):
-        return _node_refusal(request, request.user.removeprefix(NODE_PREFIX), what, store)
-    if request.user == SCHEDULER and (request.verb in _READS or (request.verb, what) in _SCHEDULER_RIGHTS):
-        return None
-    if request.user == CONTROLLERS and what not in ("pods/resize", "nodes/proxy"):
-        return None
-    return cannot(request, what)
+        known = _node_judgement(request, request.user.removeprefix(NODE_PREFIX), what, store)
+    elif _is_a_components(request, what):
+        known = _ALLOWED
+    if known is not None:
+        return known
+    verdict = Rbac(StoreReader(store)).decide(request)
+    return Judgement(verdict.allowed, verdict.reason)
 
 
-def _node_refusal(request: ApiRequest, node: str, what: str, store: Store) -> ApiError | None:
-    """The node authorizer and NodeRestriction in one."""
+def _is_a_components(request: ApiRequest, what: str) -> bool:
+    """Is it something that the scheduler or the controllers do, by whatever roles there are?"""
+    if request.user == SCHEDULER:
+        return request.verb in _READS or (request.verb, what) in _SCHEDULER_RIGHTS
+    return request.user == CONTROLLERS and what not in ("pods/resize", "nodes/proxy")
+
+
+def judge_path(user: str, groups: Sequence[str], verb: str, path: str, store: Store) -> Judgement:
+    """May somebody do that with a path outside of resources?"""
+    if MASTERS in groups:
+        return _ALLOWED
+    verdict = Rbac(StoreReader(store)).decide_path(user, groups, verb, path)
+    return Judgement(verdict.allowed, verdict.reason)
+
+
+def _node_judgement(request: ApiRequest, node: str, what: str, store: Store) -> Judgement | None:
+    """The node authorizer and NodeRestriction in one; None if it is nothing that kubelets do."""
     verb = request.verb
     if verb in _READS and request.resource in _NODE_READS and not request.subresource:
-        return None
+        return _ALLOWED
+    refusal: ApiError | None = None
     match what:
         case "events" if verb in ("create", "patch", "update"):
-            return None
+            pass
         case "nodes" | "nodes/status" if verb in ("create", "update", "patch"):
             name = request.name or node
-            if name == node:
-                return None
-            return statuses.forbidden("", "nodes", name, f'node "{node}" is not allowed to modify node "{name}"')
+            if name != node:
+                refusal = statuses.forbidden("", "nodes", name, f'node "{node}" is not allowed to modify node "{name}"')
         case "leases" if verb in _WRITES:
-            if request.namespace == "kube-node-lease" and request.name in ("", node):
-                return None
-            return statuses.forbidden(
-                request.group,
-                "leases",
-                request.name,
-                f'User "{request.user}" cannot {verb} resource "leases" in API group "{request.group}" in the namespace '
-                f'"{request.namespace}": can only access node lease with the same name as the requesting node',
-            )
+            if request.namespace != "kube-node-lease" or request.name not in ("", node):
+                refusal = cannot(request, "can only access node lease with the same name as the requesting node")
         case "pods" if verb == "create":
-            return _mirror_refusal(request, node, store)
+            refusal = _mirror_refusal(request, node, store)
         case "pods" | "pods/status" | "pods/eviction" if (verb, what) in _NODE_POD_RIGHTS:
             pod = store.get("pods", request.namespace, request.name)
-            if pod is None or pod.document["spec"].get("nodeName") == node:
-                return None
-            act = {"pods": "delete pods", "pods/eviction": "evict pods"}.get(what, "update pod status for pods")
-            return statuses.forbidden("", "pods", request.name, f'node "{node}" can only {act} with spec.nodeName set to itself')
+            if pod is not None and pod.document["spec"].get("nodeName") != node:
+                act = {"pods": "delete pods", "pods/eviction": "evict pods"}.get(what, "update pod status for pods")
+                why = f'node "{node}" can only {act} with spec.nodeName set to itself'
+                refusal = statuses.forbidden("", "pods", request.name, why)
         case _:
-            return cannot(request, what)
+            return None
+    return _ALLOWED if refusal is None else Judgement(False, refusal=refusal)
 
 
 _NODE_POD_RIGHTS = frozenset((("delete", "pods"), ("update", "pods/status"), ("patch", "pods/status"), ("create", "pods/eviction")))
@@ -140,7 +162,7 @@ def _mirror_refusal(request: ApiRequest, node: str, store: Store) -> ApiError | 
     try:
         pod = msgspec.json.decode(request.body, type=_Mirror)
     except msgspec.MsgspecError:
-        return cannot(request, "pods")
+        return cannot(request)
     owners = pod.metadata.owner_references
     found = store.get("nodes", "", node)
     uid = "" if found is None else found.document["metadata"].get("uid", "")
@@ -163,8 +185,9 @@ def _mirror_refusal(request: ApiRequest, node: str, store: Store) -> ApiError | 
     return statuses.forbidden("", "pods", pod.metadata.name, why)
 
 
-def cannot(request: ApiRequest, what: str) -> ApiError:
-    """``User "u" cannot VERB resource "pods/resize" in API group "" in the namespace "n"``."""
+def cannot(request: ApiRequest, reason: str = "") -> ApiError:
+    """``User "u" cannot VERB resource "pods/resize" in API group "" in the namespace "n"``, and why if there is more to say."""
+    what = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
     where = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
     text = f'User "{request.user}" cannot {request.verb} resource "{what}" in API group "{request.group}" {where}'
-    return statuses.forbidden(request.group, request.resource, request.name, text)
+    return statuses.forbidden(request.group, request.resource, request.name, f"{text}: {reason}" if reason else text)

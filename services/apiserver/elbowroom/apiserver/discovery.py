@@ -114,7 +114,11 @@ RESOURCES: tuple[Resource, ...] = (
     Resource(
         "replicasets", "ReplicaSet", "apps", short_names=("rs",), categories=("all",), subresources=(_SCALE, _status("ReplicaSet"))
     ),
+    Resource("selfsubjectreviews", "SelfSubjectReview", "authentication.k8s.io", namespaced=False, verbs=_REVIEW),
+    Resource("localsubjectaccessreviews", "LocalSubjectAccessReview", "authorization.k8s.io", verbs=_REVIEW),
     Resource("selfsubjectaccessreviews", "SelfSubjectAccessReview", "authorization.k8s.io", namespaced=False, verbs=_REVIEW),
+    Resource("selfsubjectrulesreviews", "SelfSubjectRulesReview", "authorization.k8s.io", namespaced=False, verbs=_REVIEW),
+    Resource("subjectaccessreviews", "SubjectAccessReview", "authorization.k8s.io", namespaced=False, verbs=_REVIEW),
     Resource("leases", "Lease", "coordination.k8s.io"),
     Resource(
         "poddisruptionbudgets",
@@ -123,6 +127,10 @@ RESOURCES: tuple[Resource, ...] = (
         short_names=("pdb",),
         subresources=(_status("PodDisruptionBudget"),),
     ),
+    Resource("clusterrolebindings", "ClusterRoleBinding", "rbac.authorization.k8s.io", namespaced=False),
+    Resource("clusterroles", "ClusterRole", "rbac.authorization.k8s.io", namespaced=False),
+    Resource("rolebindings", "RoleBinding", "rbac.authorization.k8s.io"),
+    Resource("roles", "Role", "rbac.authorization.k8s.io"),
     Resource("priorityclasses", "PriorityClass", "scheduling.k8s.io", namespaced=False, short_names=("pc",)),
 )
 

@@ -21,6 +21,7 @@ from elbowroom.apiserver.watch import TIMER as BOOKMARKS
 from elbowroom.apiserver.watch import Watches
 from elbowroom.machine import (
     Effect,
+    FolderRead,
     Input,
     Instant,
     Note,
@@ -69,7 +70,8 @@ _CODES = {
 
 def build(config: Mapping[str, Any], rng: random.Random) -> "ApiServer":
     """An API server. ``config``: ``profile`` (``Profile.as_config()``), ``name``, ``epoch``; ``store`` (``sqlite`` or ``memory``:
-    what the disk is, for the history), ``compaction_seconds`` and ``history_max`` (how much of the past watches can resume from).
+    what the disk is, for the history), ``compaction_seconds`` and ``history_max`` (how much of the past watches can resume from),
+    ``policy`` (are upstream's default roles and bindings made? On unless it says no; without them administrators have to make all).
     """
     return ApiServer(
         Profile.from_config(config["profile"]),
@@ -78,6 +80,7 @@ def build(config: Mapping[str, Any], rng: random.Random) -> "ApiServer":
         durable=config.get("store", "sqlite") != "memory",
         compaction_seconds=float(config.get("compaction_seconds", COMPACTION_SECONDS)),
         history_max=int(config.get("history_max", HISTORY_MAX)),
+        policy=bool(config.get("policy", True)),
     )
 
 
@@ -97,6 +100,7 @@ class ApiServer:
         durable: bool = True,
         compaction_seconds: float = COMPACTION_SECONDS,
         history_max: int = HISTORY_MAX,
+        policy: bool = True,
     ) -> None:
         self._store = Store({"pods": _node_name})
         self._registry = Registry(self._store, profile, rng)
@@ -104,6 +108,7 @@ class ApiServer:
         self._calls = Calls(epoch=epoch)
         self._durable = durable
         self._compaction, self._history_max = seconds(compaction_seconds), history_max
+        self._policy = policy
         self._last_tick = 0
         self._dropping = False
         self._epochs: dict[str, int] = {}
@@ -119,7 +124,7 @@ class ApiServer:
         # A life may end between a commit and its record: what the log has at its tail is told again.
         tail = max(self._store.floor, self._store.revision - TAIL)
         effects += [commit_note(change, RECOVERED, "", "", 0) for change in self._store.changes(tail)]
-        boot = self._registry.establish(now)
+        boot = self._registry.establish(now, policy=self._policy)
         effects += self._made(now, boot, "create", "", "system:apiserver", 0)
         self._last_tick = self._store.revision
         return [*effects, SetTimer(COMPACTION, Instant(now + self._compaction)), Step("B4")]
@@ -138,7 +143,7 @@ class ApiServer:
                 return self._compact(now, name)
             case PeerConnected(peer):
                 return [*self._watches.drop_peer(peer), *self._relayed(now, happened)]
-            case Received() | TimerFired() | WorkDone():
+            case Received() | TimerFired() | WorkDone() | FolderRead():
                 return self._relayed(now, happened)
 
     # ------------------------------------------------------------ calls

@@ -6,7 +6,7 @@ admission, what the (sub)resource may not change, validation with all errors at 
 """
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,9 @@ from elbowroom.apiserver import (
     managed,
     metadata,
     podverbs,
+    rbac,
+    rbac_defaults,
+    rbac_kinds,
     removal,
     schema,
     statuses,
@@ -38,7 +41,7 @@ from elbowroom.apiserver.kinds import Resource
 from elbowroom.apiserver.patches import PatchError, json_patch, merge_patch, strategic_patch
 from elbowroom.apiserver.pods import PodResizeStrategy, PodStatusStrategy, PodStrategy
 from elbowroom.apiserver.statuses import ApiError
-from elbowroom.apiserver.store import Change, Record, Store
+from elbowroom.apiserver.store import Change, Record, Store, StoreReader
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 from elbowroom.machine import Instant, Persist
 from elbowroom.rpc import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
@@ -60,20 +63,6 @@ class Served:
     writes: Sequence[Persist] = ()
     base: int = 0
     """The revision that an update named as the one it is based on; 0 if it named none."""
-
-
-class StoreReader:
-    """The store as strategies and admission see it."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def get(self, resource: str, namespace: str, name: str) -> Document | None:
-        record = self._store.get(resource, namespace, name)
-        return None if record is None else record.document
-
-    def list(self, resource: str, namespace: str = "") -> Iterable[Document]:
-        return [record.document for record in self._store.objects(resource, namespace)]
 
 
 class _Write:
@@ -117,7 +106,10 @@ class Registry:
             returns_deleted=True,
             graceful=True,
         )
-        self.rows: Mapping[str, Resource] = kinds.resources(pods)
+        self.rows: Mapping[str, Resource] = {
+            **kinds.resources(pods),
+            **{row.strategy.resource: row for row in rbac_kinds.rows()},
+        }
         previews = profile.publishes_resize_status or profile.on("InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay")
         self._fields: dict[str, schema.Field] = {}
         for name, row in self.rows.items():
@@ -267,6 +259,7 @@ class Registry:
         self._track(context, row, strategy, request, options, None, document, entries)
         attributes = Attributes("CREATE", strategy.resource, "", namespace, name, document, None)
         self._admit(context, strategy, attributes)
+        rbac_kinds.check_escalation(context, attributes, self._may)
         told = len(context.warnings)
         strategy.prepare_create(context, document)
         if strategy.has_generation:
@@ -297,22 +290,25 @@ class Registry:
             name = metadata.generated_name(self._rng, base)
         return name
 
-    def establish(self, now: Instant) -> Served:
-        """Create what a cluster has from the start and this one lacks."""
+    def establish(self, now: Instant, *, policy: bool = True) -> Served:
+        """Create what a cluster has from the start and this one lacks; the default roles with ``policy`` only."""
         write = _Write(self._store)
         context = Context(now, self._rng, self._profile, self._reader, "system:apiserver", ("system:masters",))
-        for resource, given in kinds.boot_objects():
+        for resource, given in (*kinds.boot_objects(), *(rbac_defaults.objects() if policy else ())):
             strategy = self.rows[resource].strategy
-            if self._store.get(resource, "", given["metadata"]["name"]) is not None:
+            name = given["metadata"]["name"]
+            if self._store.get(resource, "", name) is not None:
                 continue
             document = _ordered(strategy, given)
             meta = document["metadata"]
-            meta["uid"], meta["creationTimestamp"] = metadata.new_uid(self._rng), as_time(now)
+            # The default policy draws apart, so that what else a seed decides doesn't depend on its length.
+            rng = random.Random(f"{resource}/{name}") if strategy.group == rbac.GROUP else self._rng
+            meta["uid"], meta["creationTimestamp"] = metadata.new_uid(rng), as_time(now)
             strategy.default(document)
             strategy.prepare_create(context, document)
             if strategy.has_generation:
                 meta["generation"] = 1
-            write.put(resource, "", meta["name"], document)
+            write.put(resource, "", name, document)
         return Served(ApiResponse(200), write.changes, write.writes)
 
     # ------------------------------------------------------------ updating
@@ -370,6 +366,7 @@ class Registry:
             self._track(context, row, strategy, request, options, old, new, before)
         attributes = Attributes("UPDATE", kind.resource, request.subresource, record.namespace, record.name, new, old)
         self._admit(context, kind, attributes)
+        rbac_kinds.check_escalation(context, attributes, self._may)
         strategy.prepare_update(context, new, old)
         if strategy.has_generation and strategy.spec_changed(new, old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -689,6 +686,9 @@ class Registry:
             refusal = plugin.validate(context, attributes)
             if refusal is not None:
                 raise _refused(kind, attributes, refusal)
+
+    def _may(self, request: ApiRequest) -> bool:
+        return authorizer.judge(request, self._store).allowed
 
     def _write_also(self, context: Context, write: _Write) -> None:
         for resource, namespace, name, document in context.also_write:

@@ -11,7 +11,7 @@ version, resource, namespace, name, whether it is a deletion, and the document a
 
 import zlib
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -292,3 +292,17 @@ def _row(key: str, raw: bytes) -> tuple[str, str, str, bool, bytes]:
         raise StoreError(f"row {key} of the log has format {row[0]}, this version reads {FORMAT}: use the version that wrote it")
     _, resource, namespace, name, deleted, data = row
     return resource, namespace, name, deleted, data
+
+
+class StoreReader:
+    """The store as strategies and admission see it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, resource: str, namespace: str, name: str) -> Document | None:
+        record = self._store.get(resource, namespace, name)
+        return None if record is None else record.document
+
+    def list(self, resource: str, namespace: str = "") -> Iterable[Document]:
+        return [record.document for record in self._store.objects(resource, namespace)]

@@ -335,6 +335,20 @@ def _limit_range(now: Instant, limit_range: Document) -> Cells:
     return [_name(limit_range), limit_range.get("metadata", {}).get("creationTimestamp") or _UNKNOWN]
 
 
+def _role(now: Instant, role: Document) -> Cells:
+    return [_name(role), role.get("metadata", {}).get("creationTimestamp") or _UNKNOWN]
+
+
+def _role_binding(now: Instant, binding: Document) -> Cells:
+    role, told = _part(binding, "roleRef"), dict[str, list[str]]()
+    for subject in binding.get("subjects") or ():
+        name = subject.get("name", "")
+        account = f"{subject.get('namespace', '')}/{name}"
+        told.setdefault(subject.get("kind", ""), []).append(account if subject.get("kind") == "ServiceAccount" else name)
+    subjects = [", ".join(told.get(kind, ())) for kind in ("User", "Group", "ServiceAccount")]
+    return [_name(binding), f"{role.get('kind', '')}/{role.get('name', '')}", _age(now, binding), *subjects]
+
+
 def _lease(now: Instant, lease: Document) -> Cells:
     return [_name(lease), _part(lease, "spec").get("holderIdentity", ""), _age(now, lease)]
 
@@ -399,6 +413,7 @@ _COLUMN_MEANINGS = {
     "Nominated Node": "The node where room is being made for the pod.",
     "Version": "Kubelet Version reported by the node.",
 }
+_BINDING = ("Name", "Role", "Age", "Users|w", "Groups|w", "ServiceAccounts|w")
 _WORKLOAD = ("Age", "Containers|w", "Images|w", "Selector|w")
 
 _KINDS: dict[tuple[str, str], tuple[Callable[[Instant, Document], Cells], tuple[str, ...]]] = {
@@ -438,6 +453,10 @@ _KINDS: dict[tuple[str, str], tuple[Callable[[Instant, Document], Cells], tuple[
         ("Name", "Value|i", "Global-Default|b", "Age", "PreemptionPolicy"),
     ),
     ("coordination.k8s.io/v1", "Lease"): (_lease, ("Name", "Holder", "Age")),
+    ("rbac.authorization.k8s.io/v1", "Role"): (_role, ("Name", "Created At")),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): (_role, ("Name", "Created At")),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): (_role_binding, _BINDING),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): (_role_binding, _BINDING),
     ("autoscaling/v1", "Scale"): (_scale, ("Name", "Desired|i", "Available|i", "Age")),
 }
 _OTHERS = (_any, ("Name", "Age"))

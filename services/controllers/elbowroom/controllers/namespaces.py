@@ -31,6 +31,8 @@ CONTENT = (
     "services",
     "serviceaccounts",
     "leases.coordination.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
     "events",
 )
 """Namespaced kinds, owners before what they own so that nothing grows again."""
