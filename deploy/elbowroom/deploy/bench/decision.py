@@ -2,13 +2,16 @@
 
 import random
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from elbowroom.api.gates import profile_of
+from elbowroom.api.objects import ResourceRequirements
+from elbowroom.kubelet.checkpoint import ALLOCATED, Checkpoint, PodResources
 from elbowroom.kubelet.machine import RETRY, build
-from elbowroom.machine import Effect, Instant, Machine, Note, Received, Send, TimerFired
+from elbowroom.machine import Effect, Instant, Machine, Note, Persist, Received, Send, TimerFired
 from elbowroom.wire import ApiRequest, Call, Reply, StreamBookmark, StreamEvent, decode_value, encode_value
 from elbowroom.wire.cri import RuntimeState
 
@@ -17,38 +20,43 @@ GI = 1024**3
 NOW = Instant(1_800_000_000_000_000_000)
 
 
-def pass_seconds(running: int, pending: int, passes: int) -> list[float]:
-    """The time of each of some passes over the pending resizes, none of which fits, on a node full of pods."""
+def pass_seconds(running: int, pending: int, passes: int, clock: Callable[[], float] = time.perf_counter) -> list[float]:
+    """The time of each of some passes over the pending resizes, none of which fits, on a node full of pods.
+
+    The kubelet begins with them, as one that was started again does.
+    """
     kubelet = build(
         {"profile": profile_of("lab").as_config(), "name": f"kubelet/{NODE}", "node": NODE, "epoch": 1}, random.Random(1)
     )
     streams: dict[str, int] = {}
     runtime_list = 0
-    for effect in kubelet.start(NOW, {}):
+    for effect in kubelet.start(NOW, {ALLOCATED: _allocated(running)}):
         match effect:
             case Send("apiserver", Call(number, "watch", body)):
                 streams[decode_value(body, ApiRequest).resource] = number
             case Send(_, Call(number, "ListAll")):
                 runtime_list = number
-    pods = [_pod(number, "1Gi", 1) for number in range(running)]
+    pods = [_pod(number, *(("3Gi", 2) if number < pending else ("1Gi", 1))) for number in range(running)]
     _feed(kubelet, streams["nodes"], [_node(running)])
     _feed(kubelet, streams["pods"], pods)
     kubelet.step(NOW, Received(f"runtime/{NODE}", Reply(runtime_list, body=encode_value(RuntimeState()))))
-    revision = running
-    for number in range(pending):
-        event = StreamEvent(
-            streams["pods"], running + number + 1, revision + 1, revision, "MODIFIED", msgspec.json.encode(_pod(number, "3Gi", 2))
-        )
-        revision += 1
-        kubelet.step(NOW, Received("apiserver", event))
     took = []
     for _ in range(passes):
-        began = time.perf_counter()
+        began = clock()
         effects = kubelet.step(NOW, TimerFired(RETRY))
-        took.append(time.perf_counter() - began)
+        took.append(clock() - began)
         judged = sum(_is_deferral(effect) for effect in effects)
         assert judged == pending, f"{judged} of {pending} pending resizes were judged Deferred in the pass"
     return took
+
+
+def _allocated(running: int) -> bytes:
+    """The checkpoint of a kubelet that ran these pods before some of them wished for more."""
+    kept = Checkpoint(ALLOCATED)
+    size = ResourceRequirements(requests={"cpu": "10m", "memory": "1Gi"})
+    for number in range(running):
+        kept.put(f"uid-{number}", PodResources(containers={"main": size}))
+    return next(effect.value for effect in kept.save() if isinstance(effect, Persist) and effect.value is not None)
 
 
 def _feed(kubelet: Machine, stream: int, documents: list[dict[str, Any]]) -> None:
@@ -63,7 +71,7 @@ def _is_deferral(effect: Effect) -> bool:
 
 
 def _node(gibibytes: int) -> dict[str, Any]:
-    amounts = {"cpu": "64", "memory": f"{gibibytes}Gi", "pods": "300"}
+    amounts = {"cpu": "64", "memory": f"{gibibytes}Gi", "pods": str(gibibytes)}
     return {
         "metadata": {"name": NODE, "uid": "node", "resourceVersion": "1"},
         "status": {"capacity": amounts, "allocatable": amounts},

@@ -29,23 +29,30 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Neighbours, and what they count for together."""
+    """Neighbours, and what they count for together. One without somebody costs nothing to make: a pass makes many."""
 
-    members: tuple[Neighbour, ...] = ()
+    everybody: Mapping[str, Neighbour] = field(default_factory=dict)
+    """By uid."""
     used: Resources = field(default_factory=dict)
+    absent: str = ""
 
     @staticmethod
     def of(members: Iterable[Neighbour]) -> "Crowd":
-        found = tuple(members)
-        return Crowd(found, add(*(neighbour.counts for neighbour in found)))
+        found = {neighbour.pod.uid: neighbour for neighbour in members}
+        return Crowd(found, add(*(neighbour.counts for neighbour in found.values())))
+
+    @property
+    def count(self) -> int:
+        return len(self.everybody) - (self.absent in self.everybody)
+
+    @property
+    def members(self) -> list[Neighbour]:
+        return [neighbour for uid, neighbour in self.everybody.items() if uid != self.absent]
 
     def without(self, uid: str) -> "Crowd":
-        """The others of the pod with that uid."""
-        others = tuple(n for n in self.members if n.pod.uid != uid)
-        if len(others) == len(self.members):
-            return self
-        mine = next(n for n in self.members if n.pod.uid == uid)
-        return Crowd(others, subtract(self.used, mine.counts))
+        """The others of the pod with that uid, of a crowd that lacks nobody."""
+        mine = self.everybody.get(uid)
+        return self if mine is None else Crowd(self.everybody, subtract(self.used, mine.counts), uid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,7 @@ class Refusal:
 
 def lacks(request: Resources, others: Crowd, node: Node) -> list[Lack]:
     """Every resource of which ``request`` wants more than the node has beside ``others``."""
-    allocatable, used, count = of(node.status.allocatable), others.used, len(others.members)
+    allocatable, used, count = of(node.status.allocatable), others.used, others.count
     found = []
     if "pods" in allocatable and count + 1 > allocatable["pods"]:
         found.append(Lack("pods", 1, count, allocatable["pods"]))
@@ -146,7 +153,7 @@ def _unfit(pod: Pod, request: Resources, others: Crowd, node: Node, *, restarted
 def _misplaced(pod: Pod, others: Crowd, node: Node) -> Refusal | None:
     if not affine(pod, node):
         return _predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
-    if _ports_clash(pod, others.members):
+    if _ports_clash(pod, others):
         return _predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     if not is_static(pod) and any(
         taint.effect == "NoExecute" and not tolerated(taint, pod.spec.tolerations) for taint in node.spec.taints
@@ -197,11 +204,11 @@ def _host_ports(pod: Pod) -> list[tuple[str, int, str]]:
     ]
 
 
-def _ports_clash(pod: Pod, others: Iterable[Neighbour]) -> bool:
+def _ports_clash(pod: Pod, others: Crowd) -> bool:
     wanted = _host_ports(pod)
     if not wanted:
         return False
-    taken = [port for neighbour in others for port in _host_ports(neighbour.pod)]
+    taken = [port for neighbour in others.members for port in _host_ports(neighbour.pod)]
     return any(
         protocol == used_protocol and port == used_port and (ip == used_ip or "0.0.0.0" in (ip, used_ip))
         for protocol, port, ip in wanted

@@ -455,8 +455,7 @@ class Kubelet:
             if worker.active and worker.layer is not None:  # one that was deleted before it got anything has nothing
                 self._resizes.note_allocation(worker, "admitted")
             self._back_fill(now, worker)
-            if worker.active and not self._resizes.is_allocated(worker):
-                self._resizes.push(worker)
+        self._resizes.push_all(w for w in self.workers.values() if w.active and not self._resizes.is_allocated(w))
         self.emit(Step("R4 pending queue built"))
         self._keeper.update(now)
         self._renew(now)

@@ -45,9 +45,15 @@ class PendingQueue:
 
     def push(self, uid: str, rank: Callable[[str], Rank | None]) -> None:
         """Add ``uid`` and order the whole queue; a pod without a rank has vanished. One that waits already stays where it is."""
-        if uid in self._uids:
+        self.push_all([uid], rank)
+
+    def push_all(self, uids: Iterable[str], rank: Callable[[str], Rank | None]) -> None:
+        """As if each were pushed after the other: the order goes by ranks, and among equals by who came first."""
+        known = set(self._uids)
+        new = [uid for uid in uids if uid not in known]
+        if not new:
             return
-        ranked = [(found.key, waiting) for waiting in [*self._uids, uid] if (found := rank(waiting)) is not None]
+        ranked = [(found.key, waiting) for waiting in [*self._uids, *new] if (found := rank(waiting)) is not None]
         self._uids = [waiting for _, waiting in sorted(ranked, key=lambda pair: pair[0])]
 
     def keep(self, uids: Iterable[str]) -> None:

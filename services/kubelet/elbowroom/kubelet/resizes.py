@@ -1,6 +1,6 @@
 """The pending resizes of a node: when they are tried, and what is done about each verdict (RC-60 to RC-79)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, assert_never
 
 import msgspec
@@ -98,6 +98,10 @@ class Resizes:
     def push(self, worker: PodWorker) -> None:
         """Its resize is to be judged with the next pass."""
         self._queue.push(worker.uid, self._rank)
+
+    def push_all(self, workers: Iterable[PodWorker]) -> None:
+        """Those of an earlier life that wait are to be judged with the next pass."""
+        self._queue.push_all([worker.uid for worker in workers], self._rank)
 
     def drop(self, worker: PodWorker) -> None:
         """It waits no longer: it has ended."""
