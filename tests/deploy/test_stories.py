@@ -31,6 +31,10 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("node-policy", "lab", "Preemption for in-place pod resize is disabled on node 'node-1' by preemption policy."),
         ("node-policy", "v1.37", "evicted: batch alone"),
         ("chaos", "lab", "2 of 2 nodes Ready"),
+        ("numa", "lab", "kept 1,9, gained 4,12"),
+        ("numa", "v1.37", "kept 1,9, gained 4,12"),
+        ("scale-delay", "lab", "/etc/podinfo/cpus says 1,5, the kernel 1-2,5-6"),
+        ("scale-delay", "v1.37", "Event Normal ResizeCompleted"),
     ],
 )
 def test_a_story_comes_true_and_leaves_nothing(

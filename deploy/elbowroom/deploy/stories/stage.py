@@ -146,6 +146,13 @@ class Stage:
         _, found = self.call("GET", f"/api/v1/nodes/{node}/proxy/cgroups")
         return found if isinstance(found, list) else []
 
+    def read_file(self, node: str, pod: str, container: str, path: str) -> str:
+        """A file as the container sees it, by the node proxy."""
+        answer = self._http.get(f"/api/v1/nodes/{node}/proxy/files/{NAMESPACE}/{pod}/{container}{path}")
+        if answer.status != 200:
+            raise UnmetError(f"{path} in {pod}/{container}: {answer.status} {answer.body.decode(errors='replace').strip()}")
+        return answer.body.decode()
+
     # ------------------------------------------------------------ waiting for facts
 
     def events(self, resource: str, since: str, what: str) -> Iterator[tuple[str, Document]]:

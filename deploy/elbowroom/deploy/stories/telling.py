@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,17 +44,18 @@ class Teller:
         for line in seen:
             self._print(f"     {line}", "green")
 
-    def rows(self, rows: Sequence[Sequence[str]]) -> None:
-        """A table, its first row the heading."""
+    def rows(self, rows: Sequence[Sequence[str]], style: Callable[[str], str] | None = None) -> None:
+        """A table, its first row the heading; ``style`` says how a cell is shown on a terminal."""
         if self._console is None:
             for line in table(rows).splitlines():
                 self._print(f"     {line}", "")
             return
         from rich.table import Table
+        from rich.text import Text
 
         drawn = Table(*rows[0], header_style="bold cyan", box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for row in rows[1:]:
-            drawn.add_row(*row)
+            drawn.add_row(*(Text(cell, style=style(cell) if style is not None else "") for cell in row))
         from rich.padding import Padding
 
         self._console.print(Padding(drawn, (0, 0, 0, 5)))
