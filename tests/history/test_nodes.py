@@ -257,3 +257,11 @@ def test_under_faults_an_update_may_be_repeated() -> None:
     the_same_again(records)
     records.insert(0, {"kind": "fault.begin", "proc": "nemesis", "node": "", "name": "crash", "args": {}})
     assert "I-16" not in broken(records)
+
+
+def test_where_clocks_jump_times_prove_nothing() -> None:
+    records = a_good_run()
+    at("2026-01-01T00:00:09Z", "2026-01-01T00:00:08Z")(records)
+    assert "I-19" in broken(records)
+    records.insert(0, {"kind": "fault.begin", "proc": "nemesis", "node": "", "name": "clock step", "args": {}})
+    assert "I-19" not in broken(records)
