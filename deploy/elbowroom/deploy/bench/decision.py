@@ -11,6 +11,10 @@ from elbowroom.api.gates import profile_of
 from elbowroom.api.objects import ResourceRequirements
 from elbowroom.kubelet.checkpoint import ALLOCATED, Checkpoint, PodResources
 from elbowroom.kubelet.machine import RETRY, build
+from elbowroom.kubelet.managers.cpuset import NOBODY, CPUSet
+from elbowroom.kubelet.managers.options import StaticOptions
+from elbowroom.kubelet.managers.static import Granted, StaticPolicy
+from elbowroom.kubelet.managers.topology import Topology
 from elbowroom.machine import Effect, Instant, Machine, Note, Persist, Received, Send, TimerFired
 from elbowroom.wire import ApiRequest, Call, Reply, StreamBookmark, StreamEvent, decode_value, encode_value
 from elbowroom.wire.cri import RuntimeState
@@ -92,3 +96,25 @@ def _pod(number: int, memory: str, generation: int) -> dict[str, Any]:
         "spec": {"nodeName": NODE, "containers": [{"name": "main", "image": "pause", "resources": resources}]},
         "status": {"phase": "Running"},
     }
+
+
+def cpu_decisions_per_second(decisions: int, *, distributed: bool) -> float:
+    """How many times a second the static CPU policy chooses CPUs, or takes them back, on a machine of two sockets and 128 CPUs that
+    is two thirds full; each grant with its hints, as an admission under a topology policy is."""
+    topology = Topology.regular(sockets=2, cores_per_numa=32, threads_per_core=2)
+    options = StaticOptions(distribute_cpus_across_numa=distributed)
+    policy = StaticPolicy(topology, CPUSet.of(0, 64), options)
+    rng, state, held = random.Random(1), policy.initial, list[str]()
+    began = time.perf_counter()
+    for number in range(decisions):
+        available = policy.available(state)
+        if len(available) < len(topology.all) // 3:
+            state = policy.released(state, held.pop(rng.randrange(len(held))), "c")
+            continue
+        count = rng.randint(1, 12)
+        hint = max(policy.hints(available, NOBODY, count), key=lambda hint: hint.preferred)
+        decided = policy.allocate(state, f"pod-{number}", "c", count, hint.affinity)
+        assert isinstance(decided, Granted), decided
+        state = decided.state
+        held.append(f"pod-{number}")
+    return decisions / (time.perf_counter() - began)

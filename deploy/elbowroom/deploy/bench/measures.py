@@ -13,7 +13,7 @@ import msgspec
 
 from elbowroom.client import Context, context_of
 from elbowroom.deploy.bench.clusters import Other, Running
-from elbowroom.deploy.bench.decision import pass_seconds
+from elbowroom.deploy.bench.decision import cpu_decisions_per_second, pass_seconds
 from elbowroom.deploy.bench.figures import Figure, percentile
 from elbowroom.deploy.bench.http import Connection
 from elbowroom.deploy.bench.limits import children, fdatasyncs_per_second, pss_mib, zmq_round_trip_ms
@@ -312,6 +312,13 @@ def _pass_time(pending: int) -> Figure:
     return Figure(
         f"pass-{pending}", what, percentile(took, 0.5), "ms", limit=limit, limit_is=limit_is, details={"worst ms": max(took)}
     )
+
+
+def cpu_decisions(decisions: int = 3000) -> list[Figure]:
+    """How fast exclusive CPUs are chosen on a machine with 128 of them."""
+    packed, spread = (cpu_decisions_per_second(decisions, distributed=distributed) for distributed in (False, True))
+    what = "the static CPU policy gives or takes back CPUs (2 sockets, 128 CPUs)"
+    return [Figure("cpu-decisions", what, packed, "/s", more_is_better=True, details={"across NUMA /s": spread})]
 
 
 async def _bench(cluster: Running | Other) -> Bench:
