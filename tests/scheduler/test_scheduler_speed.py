@@ -8,6 +8,7 @@ from scheduler_cluster import node, pod
 from scheduler_worlds import filters_for, info_of, node_of, plugins_of, snapshot_of
 
 from elbowroom.deploy.bench import scheduling
+from elbowroom.deploy.bench.figures import Figure
 from elbowroom.scheduler.cache import NodeInfo, Snapshot
 from elbowroom.scheduler.framework import Plugin
 
@@ -58,10 +59,20 @@ def test_a_remembered_answer_is_the_one_that_would_be_found(changes: list[Any]) 
                 )
 
 
-def test_the_bench_binds_every_pod_and_finds_victims_for_every_resize() -> None:
-    binding, resizing = scheduling.of_size(nodes=20, bound=40, cycles=5)
-    assert binding.value > 0 and resizing.value > 0
+def test_the_bench_binds_every_pod_and_finds_victims_for_every_one_that_needs_them() -> None:
+    figures = scheduling.of_size(nodes=20, bound=40, cycles=5, preemptors=4)
+    assert [figure.name for figure in figures] == ["in-process-20", "differing-20", "resize-cycles-20", "preempting-20"]
+    assert all(figure.value > 0 for figure in figures)
+    binding, _, _, preempting = figures
     assert binding.details["pods"] == 20 * 28 + scheduling.FIRST + 40
+    assert preempting.details["victims"] == 3 * 4
+
+
+def test_the_bench_tells_how_costs_grow() -> None:
+    few, many = [Figure("bound-10", "pods bound, 10 nodes", 400, "/s")], [Figure("bound-1000", "pods bound", 100, "/s")]
+    (figure,) = scheduling.growth({10: few, 1000: many})
+    assert (figure.name, figure.value) == ("growth-bound", 2.0)  # four times dearer over two tenfolds
+    assert figure.what.endswith("pods bound")
 
 
 def test_a_pod_in_the_cache_needs_less_than_three_kibibytes() -> None:

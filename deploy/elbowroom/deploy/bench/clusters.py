@@ -62,6 +62,11 @@ class Running:
     def history(self) -> Path:
         return Path(self.status()["history"])
 
+    def signal(self, component: str, signal: str, *, stay_dead: bool = False) -> None:
+        """What the command ``kill`` does."""
+        request = {"do": "kill", "component": component, "signal": signal, "at": None, "hits": 1, "stayDead": stay_dead}
+        control.ask(self._home.control(), request)
+
     def status(self) -> dict[str, Any]:
         answer: dict[str, Any] = control.ask(self._home.control(), {"do": "status"})["ok"]
         return answer

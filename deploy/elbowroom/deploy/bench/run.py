@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvloop
 
-from elbowroom.deploy.bench import measures, scheduling
+from elbowroom.deploy.bench import endtoend, measures, scheduling
 from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import PEER, Figure, shown
 from elbowroom.deploy.errors import UserError
@@ -34,6 +34,9 @@ MEASURES = (
     Measure("nodes-10", "scheduling", alone=lambda: measures.nodes_ready(10)),
     Measure("nodes-50", "scheduling", alone=lambda: measures.nodes_ready(50)),
     Measure("in-process", "scheduling", alone=scheduling.in_process),
+    Measure("bound-100", "scheduling", alone=lambda: endtoend.of_size(100)),
+    Measure("bound-1000", "scheduling", alone=lambda: endtoend.of_size(1_000)),
+    Measure("bound-5000", "scheduling", alone=lambda: endtoend.of_size(5_000)),
     Measure("cache-memory", "scheduling", alone=scheduling.memory),
     Measure("pod-rate", "scheduling", on_any=measures.pod_rate),
     Measure("resize-rate", "api", on_any=measures.resize_rate),
