@@ -1,12 +1,17 @@
 """One status patch at a time, and whose doing it is that a pod changed meanwhile."""
 
+import copy
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from elbowroom.apiserver import schema
+from elbowroom.apiserver.patches import strategic_patch
 from elbowroom.kubelet.publisher import Publisher
-from elbowroom.machine import Effect, Instant, Received, Send
+from elbowroom.machine import Effect, Instant, PeerConnected, Received, Send
 from elbowroom.rpc import Calls
 from elbowroom.wire import ApiRequest, ApiResponse, Call, Reply, decode_value, encode_value
 
@@ -25,6 +30,15 @@ class Told:
     def say(self, phase: str) -> dict[str, Any] | None:
         """The status of the patch that is sent, if one is."""
         return self._sent(self.publisher.say(NOW, "u", {"phase": phase}, (), remove=False))
+
+    def say_all(self, status: dict[str, Any]) -> dict[str, Any] | None:
+        """The same of a whole status, all of whose conditions are the kubelet's."""
+        return self._sent(self.publisher.say(NOW, "u", status, CONDITIONS, remove=False))
+
+    def lose(self) -> dict[str, Any] | None:
+        """The connection is replaced before the patch is answered."""
+        _, (end,) = self.calls.finished(NOW, PeerConnected("apiserver"))
+        return self._sent(self.publisher.finished(NOW, end))
 
     def answer(self, status: dict[str, Any], revision: int, code: int = 200) -> dict[str, Any] | None:
         body = msgspec.json.encode({"metadata": {"uid": "u", "resourceVersion": str(revision)}, "status": status})
@@ -49,6 +63,59 @@ def test_while_a_patch_is_in_flight_the_newest_wish_waits_and_is_sent_after_it()
     assert told.say("Running") is None
     assert told.answer({"phase": "Pending"}, 2) == {"phase": "Running"}
     assert told.answer({"phase": "Running"}, 3) is None
+
+
+POD = schema.find("", "v1", "Pod")
+CONDITIONS = ("Ready", "PodResizePending", "PodResizeInProgress")
+STATUSES = st.fixed_dictionaries(
+    {
+        "phase": st.sampled_from(["Pending", "Running"]),
+        "conditions": st.lists(
+            st.builds(
+                lambda kind, reason: {"type": kind, "status": "True", **({"reason": reason} if reason else {})},
+                st.sampled_from(CONDITIONS),
+                st.sampled_from(["", "Deferred", "Infeasible"]),
+            ),
+            max_size=3,
+            unique_by=lambda condition: condition["type"],
+        ),
+    }
+)
+
+
+def meant(status: dict[str, Any]) -> tuple[Any, list[tuple[str, str]]]:
+    return status.get("phase"), sorted((c["type"], c.get("reason") or "") for c in status.get("conditions") or ())
+
+
+@given(STATUSES, STATUSES, STATUSES, st.sampled_from(["never", "before", "not yet"]))
+def test_whatever_became_of_a_patch_without_an_answer_the_next_one_puts_it_right(
+    first: dict[str, Any], lost: dict[str, Any], wanted: dict[str, Any], happened: str
+) -> None:
+    """The API server may have carried it out, may never, or may do it just before the next one."""
+    pod: dict[str, Any] = {"metadata": {"name": "p"}, "status": {}}
+
+    def carried_out(patch: dict[str, Any]) -> None:
+        nonlocal pod
+        assert POD is not None
+        pod = strategic_patch(pod, {"status": copy.deepcopy(patch)}, POD)
+
+    told = Told()
+    sent = told.say_all(first)
+    if sent is not None:
+        carried_out(sent)
+        told.answer(pod["status"], 2)
+    doubtful = told.say_all(lost)
+    if doubtful is None:
+        return
+    if happened == "before":
+        carried_out(doubtful)
+    assert told.lose() is None
+    following = told.say_all(wanted)
+    assert following is not None, "nobody knows what the API server has"
+    if happened == "not yet":
+        carried_out(doubtful)
+    carried_out(following)
+    assert meant(pod["status"]) == meant(wanted)
 
 
 def test_its_own_change_as_the_watch_tells_it_owes_nobody_a_word() -> None:

@@ -17,6 +17,8 @@ from elbowroom.rpc import Calls, Finished, delete, patch
 from elbowroom.wire import ApiResponse
 
 FINAL = ("Succeeded", "Failed")
+UNKNOWN = (0, 500, 504)
+"""Answers after which a patch may have happened, or may still; 0 is none."""
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -46,6 +48,8 @@ class Publication:
     echo: dict[str, Any] | None = None
     """The kubelet's part of what the API server answered to ``sent``."""
     in_flight: dict[str, Any] | None = None
+    doubtful: dict[str, Any] | None = None
+    """What was sent and may or may not have happened: until a later patch is answered, each must put right either case."""
     remove: bool = False
     """The pod may be removed once ``wanted`` is known."""
     removing: bool = False
@@ -57,7 +61,13 @@ class Publication:
     @property
     def said(self) -> bool:
         """Does the API server know what there is to say?"""
-        return self.in_flight is None and (self.wanted is None or not status.differs(self.wanted, self._known(), self.owned))
+        return self.in_flight is None and not self.differs()
+
+    def differs(self) -> bool:
+        """Does the API server know something else, or might it?"""
+        if self.wanted is None:
+            return False
+        return self.doubtful is not None or status.differs(self.wanted, self._known(), self.owned)
 
     def _known(self) -> Mapping[str, Any]:
         if self.sent is None or self.echo is None:
@@ -68,7 +78,12 @@ class Publication:
 
     def patch(self) -> dict[str, Any]:
         assert self.wanted is not None, "there is something to say"
-        return status.patch(self.target, self.wanted, self._known(), self.owned)
+        made = status.patch(self.target, self.wanted, self._known(), self.owned)
+        if self.doubtful is None:
+            return made
+        others = [c for c in self.seen.get("conditions") or () if c.get("type") not in self.owned]
+        if_done = {**self.seen, **self.doubtful, "conditions": [*others, *(self.doubtful.get("conditions") or ())]}
+        return status.joined(made, status.patch(self.target, self.wanted, if_done, self.owned))
 
 
 def _overlaid(seen: Mapping[str, Any], sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -138,7 +153,7 @@ class Publisher:
         if publication.in_flight is not None or publication.removing or not publication.target:
             return []
         p = publication
-        if p.wanted is not None and status.differs(p.wanted, p._known(), p.owned):
+        if p.differs():
             p.in_flight, p.news, p.owed = p.wanted, 0, False
             request = patch("pods", p.name, p.patch(), namespace=p.namespace, subresource="status")
             return [Step("K16 status patch sent"), *self._calls.api(now, request, context=("status", p.uid))]
@@ -167,10 +182,13 @@ class Publisher:
         publication.owed = publication.news > 0
         if 200 <= answer.status < 300:
             self._backoff.reset(uid)
+            publication.doubtful = None
             self._acknowledge(publication, sent, answer)
             return [Step("K17 status acknowledged"), *self._send(now, publication)]
         if answer.status == 404:
             return []
+        if answer.status in UNKNOWN:
+            publication.doubtful = sent
         return self._failed(now, uid, kind, answer.status, answer.body)
 
     def _acknowledge(self, publication: Publication, sent: dict[str, Any], answer: ApiResponse) -> None:

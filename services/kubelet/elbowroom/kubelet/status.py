@@ -565,6 +565,18 @@ def patch(uid: str, wanted: Mapping[str, Any], known: Mapping[str, Any], owned: 
     return {"metadata": {"uid": uid}, "status": status}
 
 
+def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """A patch that does what either does; both are towards the same status."""
+    conditions = "conditions"
+    made = {**one["status"], **other["status"]}
+    if conditions in one["status"] and conditions in other["status"]:
+        by_type = {c["type"]: c for c in one["status"][conditions]}
+        for condition in other["status"][conditions]:
+            by_type[condition["type"]] = {**by_type.get(condition["type"], {}), **condition}
+        made[conditions] = list(by_type.values())
+    return {**one, "status": made}
+
+
 def _condition_patch(
     wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], owned: Sequence[str]
 ) -> dict[str, Any]:
