@@ -124,15 +124,17 @@ class Cycle:
 
     def _tell_filters(self, filters: Filters, feasible: int, diagnosis: Diagnosis) -> None:
         """How often each filter was asked: on each node those up to the one that refused it."""
-        refused = Counter((status.plugin, status.code.value) for status in diagnosis.refusals.values())
-        left = feasible + len(diagnosis.refusals)
+        refusals = diagnosis.refusals
+        refused = Counter([status.plugin for status in refusals.values()])
+        left = feasible + len(refusals)
         for name in filters.plugins:
             if name in _PREPARING:
                 self._evaluated(name, "PreFilter", "Success", 1)
-            for (plugin, code), count in refused.items():
-                if plugin == name:
-                    self._evaluated(name, "Filter", code, count)
-                    left -= count
+            if name in refused:
+                # Its first refusal stands for all of them: there may be thousands.
+                first = next(status for status in refusals.values() if status.plugin == name)
+                self._evaluated(name, "Filter", first.code.value, refused[name])
+                left -= refused[name]
             if left:
                 self._evaluated(name, "Filter", "Success", left)
 
