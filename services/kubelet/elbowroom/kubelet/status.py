@@ -573,7 +573,8 @@ def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
         by_type = {c["type"]: c for c in one["status"][conditions]}
         for condition in other["status"][conditions]:
             by_type[condition["type"]] = {**by_type.get(condition["type"], {}), **condition}
-        made[conditions] = list(by_type.values())
+        places = {place["type"]: at for at, place in enumerate(made[f"$setElementOrder/{conditions}"])}
+        made[conditions] = sorted(by_type.values(), key=lambda c: places.get(c["type"], len(places)))
     return {**one, "status": made}
 
 
