@@ -48,7 +48,8 @@ def processors_are_exclusive(history: History) -> Iterator[Violation]:
 
 def a_pod_covers_its_containers(history: History) -> Iterator[Violation]:
     """I-21: where a pod has resources of its own, its containers together request no more, none has a higher limit, and once it
-    runs its status tells both cpu and memory.
+    runs its status tells of cpu and memory, as far as anybody requests any (PL-45); unless it tells nothing of the pod as a whole,
+    as a kubelet without that gate.
     """
     for record in commits(history):
         facts = record.get("obj") or {}
@@ -67,9 +68,12 @@ def a_pod_covers_its_containers(history: History) -> Iterator[Violation]:
                 yield Violation(
                     "I-21", f"{record['key']} is limited to {level['limits']}, a container to {most} {resource}", (record,)
                 )
-        told = (facts.get("level") or {}).get("actual") or {}
-        by_kubelet = record["user"].startswith("system:node:") and record["sub"] == "status"
-        if by_kubelet and facts["phase"] == "Running" and not (amount_of("cpu", told.get("cpu")) and told.get("memory")):
+        level_told = facts.get("level") or {}
+        told = level_told.get("actual") or {}
+        by_kubelet = record["user"].startswith("system:node:") and record["sub"] == "status" and any(level_told.values())
+        asked = [level, *vector_of(facts["containers"]).values()]
+        wanted = [resource for resource in RESOURCES if any(one["requests"].get(resource) for one in asked)]
+        if by_kubelet and facts["phase"] == "Running" and not all(amount_of(name, told.get(name)) for name in wanted):
             yield Violation("I-21", f"{record['key']} runs and its status tells of {sorted(told)} only", (record,))
 
 
