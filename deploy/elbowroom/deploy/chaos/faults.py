@@ -246,10 +246,11 @@ def _link_order(ground: Ground, drawn: Drawn, rng: Random) -> tuple[str, dict[st
             return "swizzle", order, {"machine": peer}
         case kinds.Cut() | kinds.Partition():
             a, b = _link(ground, fault.between, rng)
-            order = {"kind": fault.kind, "a": a, "b": b}
+            ends = {"a": a, "b": b}
+            order = {"kind": fault.kind, **ends}
             if isinstance(fault, kinds.Partition):
-                order["oneWay"] = fault.one_way
-            return fault.kind, order, {"a": a, "b": b}
+                return fault.kind, {**order, "oneWay": fault.one_way}, ends
+            return fault.kind, order, ends
         case kinds.Disturb():
             fields = fault.model_dump(exclude={"kind", "every", "span"}, exclude_defaults=True)
             return "disturb", {"kind": "disturb", "fields": fields}, fields
