@@ -3,14 +3,16 @@
 import random
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_cluster import START, node, pod
-from scheduler_worlds import info_of, node_of, plugins_of
+from scheduler_worlds import filters_for, info_of, node_of, plugins_of
 
 from elbowroom.api import resources
+from elbowroom.api.objects import PodDisruptionBudget
 from elbowroom.api.resources import Resources
 from elbowroom.scheduler import cycle
 from elbowroom.scheduler.cache import Cache, NodeInfo, Snapshot
@@ -20,7 +22,7 @@ from elbowroom.scheduler.framework import Framework
 from elbowroom.scheduler.nominator import Nominator
 from elbowroom.scheduler.plugins import ScoringStrategy
 from elbowroom.scheduler.plugins.resources import BalancedAllocation, Fit
-from elbowroom.scheduler.preemption import Plan, World
+from elbowroom.scheduler.preemption import Plan, World, budget_of, dry_run, victims_on
 
 LISTS = st.dictionaries(
     st.sampled_from(["cpu", "memory", "example.com/chips", "ephemeral-storage"]), st.sampled_from(["0", "100m", "1", "3", "2Gi"])
@@ -219,3 +221,39 @@ def _played(nodes: list[Any], pods: list[Any], seed: int) -> list[Any]:
             changed = node(f"n{change}", cpu="2", unschedulable=nodes[change][2], labels={"zone": "z1"})
             cache.set_node(node_of(changed))
     return found
+
+
+MOVES = st.one_of(
+    st.tuples(st.just("ask"), st.sampled_from(["100m", "2", "3"]), st.integers(0, 3)),
+    st.tuples(st.just("put"), st.sampled_from("abcd"), st.sampled_from(["500m", "1", "2"]), st.integers(0, 2), st.integers(0, 3)),
+    st.tuples(st.just("take"), st.sampled_from("abcd")),
+    st.tuples(st.just("promise"), st.sampled_from(["1", "2"]), st.integers(0, 3)),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(MOVES, max_size=30), st.booleans())
+def test_remembered_victims_are_those_that_would_be_chosen(moves: list[Any], has_budget: bool) -> None:
+    cache, snapshot, nominator = Cache(), Snapshot(), Nominator()
+    budget = {"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "a"}}}}
+    cache.set_node(node_of(node("n1", cpu="4")))
+    for move in moves:
+        snapshot.refresh(cache)
+        match move:
+            case ("ask", cpu, priority):
+                document = pod("asking", cpu=cpu, priority=priority)
+                filters = filters_for(document, snapshot)
+                budgets = [budget_of(msgspec.convert(budget, PodDisruptionBudget))] if has_budget else []
+                world = World(snapshot, nominator, budgets, START)
+                for _ in range(2):
+                    found, refused = dry_run(info_of(document), ["n1"], filters, world, random.Random(1))
+                    plainly = victims_on(info_of(document), snapshot.nodes[0], filters, world)
+                    assert [*found, *refused.values()] == [plainly]
+            case ("put", name, cpu, priority, started):
+                at = f"2026-01-01T00:00:0{started}Z" if started else ""
+                held = pod(name, node="n1", cpu=cpu, priority=priority, started=at, labels={"app": "a"})
+                cache.set_pod(info_of(held).pod)
+            case ("take", name):
+                cache.remove_pod(f"uid-{name}")
+            case ("promise", cpu, priority):
+                nominator.nominate(info_of(pod("promised", cpu=cpu, priority=priority)), "n1" if priority else "")

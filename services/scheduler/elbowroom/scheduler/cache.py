@@ -250,6 +250,8 @@ class Snapshot:
 
     def __init__(self) -> None:
         self.nodes: list[NodeInfo] = []
+        self.names: list[str] = []
+        """Those of ``nodes``, together in memory: thousands are told apart without a look into each node."""
         self._by_name: dict[str, int] = {}
         self._generation = 0
         self._membership = -1
@@ -268,7 +270,8 @@ class Snapshot:
         if self._membership != cache.membership:
             kept = {info.name: info for info in self.nodes}
             kept.update((info.name, info) for info in changed)
-            self.nodes = [kept[name] for name in cache.node_names]
+            self.names = cache.node_names
+            self.nodes = [kept[name] for name in self.names]
             self._by_name = {info.name: index for index, info in enumerate(self.nodes)}
             self._membership = cache.membership
             self._columns = None

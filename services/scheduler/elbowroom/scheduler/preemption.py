@@ -181,7 +181,7 @@ def dry_run(
         node = world.snapshot.get(nodes[(offset + index) % len(nodes)])
         if node is None:
             continue
-        result = victims_on(info, node, filters, world)
+        result = _remembered_victims(info, node, filters, world)
         if isinstance(result, Status):
             refusals[node.name] = result
             continue
@@ -190,6 +190,21 @@ def dry_run(
         if len(found) >= enough and harmless:
             break
     return found, refusals
+
+
+def _remembered_victims(info: PodInfo, node: NodeInfo, filters: Filters, world: World) -> Candidate | Status:
+    """``victims_on``, found out once for all equal preemptors until the node changes, if nothing but the node matters: no budget,
+    no group, no promise, and no pod that counts as starting only now.
+    """
+    if filters.question is None or world.budgets or world.groups is not None or world.nominator.on(node.name):
+        return victims_on(info, node, filters, world)
+    key = ("victims", filters.question, info.priority)
+    found: Candidate | Status | None = node.memo.get(key)
+    if found is None:
+        found = victims_on(info, node, filters, world)
+        if all(other.start is not None for other in node.pods.values()):
+            node.memo[key] = found
+    return found
 
 
 def victims_on(info: PodInfo, node: NodeInfo, filters: Filters, world: World) -> Candidate | Status:

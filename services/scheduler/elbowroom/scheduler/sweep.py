@@ -29,7 +29,7 @@ def sweep(
     them come into ``refusals``. ``promised``: the rows of nodes that others are nominated to, and how those are judged.
     """
     before, fit, behind = parts
-    columns, nodes = snapshot.columns, snapshot.nodes
+    columns, nodes, names = snapshot.columns, snapshot.nodes, snapshot.names
     known = columns.verdicts(before.question) if before.question is not None else None
     found: list[Column] = []
     left = enough
@@ -55,13 +55,24 @@ def sweep(
         found.append(hits + begin)
         left -= len(hits)
         done = left == 0
+        reasons = codes.tolist()
+        cleared = (known[window] == PASSES).tolist() if known is not None else [before.is_empty] * len(reasons)
+        told: dict[int, Status | None] = {}
         for offset in (~passes[: hits[-1]] if done else ~passes).nonzero()[0].tolist():
-            node = nodes[begin + offset]
-            status = judged[offset] if offset in judged else before.check(node)
-            if status is None:
-                status = fit.refusal(node, int(codes[offset])) if codes[offset] else behind.check(node)
+            code = reasons[offset]
+            if code > 0 and cleared[offset] and not judged:  # nearly all of a full cluster: no look at the node itself
+                if code not in told:
+                    told[code] = fit.refusal(nodes[begin + offset], code)
+                status = told[code]
+            elif offset in judged:
+                status = judged[offset]
+            else:
+                node = nodes[begin + offset]
+                status = None if cleared[offset] else before.check(node)
+                if status is None:
+                    status = fit.refusal(node, code) if code else behind.check(node)
             assert status is not None, "a node that does not pass is refused by somebody"
-            refusals[node.name] = status
+            refusals[names[begin + offset]] = status
         if done:
             break
     return np.concatenate(found)
