@@ -21,6 +21,7 @@ from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.lifecycle import CrashBackoff
 from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.metrics import Metrics, operation_type
+from elbowroom.kubelet.pinning import Pinner
 from elbowroom.kubelet.previews.scaling import Scaling
 from elbowroom.kubelet.resizer import CALL_SECONDS, LONG_CALL_SECONDS, Done, Failed, Resizer, rpc_error
 from elbowroom.kubelet.status import Eviction, ResizeCondition, Shown
@@ -31,13 +32,11 @@ from elbowroom.wire.cri import (
     ContainerId,
     ContainerState,
     CreateContainer,
-    LinuxResources,
     RunPodSandbox,
     RuntimeState,
     SandboxId,
     SandboxState,
     StopContainer,
-    UpdateContainerResources,
     UpdateWorkload,
 )
 
@@ -149,8 +148,7 @@ class PodWorker:
         self._sandbox_attempt = 0
         self._resizer = Resizer(kubelet, self)
         self._rest_until = Instant(0)
-        self._pins = False
-        """Running containers are to be brought to the CPUs that they are to have."""
+        self._pinner = Pinner(kubelet, self, lambda: self._stopping)
         self._counts: tuple[Pod, PodResources | None, Resources] | None = None
         self._allocated: tuple[Pod, PodResources | None, Pod] | None = None
 
@@ -415,7 +413,7 @@ class PodWorker:
         if self._wants_workload():
             self._tell_workload(now)
             return False
-        if self._pins and self._pin(now):
+        if self._pinner.due and self._may_resize and self._pinner.move(now):
             return False
         situation = self._situation(now)
         if self._ending is not None:
@@ -669,41 +667,10 @@ class PodWorker:
             return False
         if self.busy:
             return True
-        self._pins = self._misplaced() is not None
-        if self._pins:
+        moves = self._pinner.look()
+        if moves:
             self.sync(now)
-        return self._pins or self.busy
-
-    def _misplaced(self) -> ContainerState | None:
-        """A running container that does not run where it should."""
-        states = self.sandbox.containers if self.sandbox is not None and self.sandbox.ready else ()
-        return next((s for s in states if s.state == "running" and s.container not in self._stopping and self._place(s)), None)
-
-    def _place(self, state: ContainerState) -> str:
-        wanted = self._kubelet.managers.cpuset(self.uid, state.name)
-        return wanted if wanted != state.resources.cpuset_cpus else ""
-
-    def _pin(self, now: Instant) -> bool:
-        """Move the next container that is not where it should be; False if there is none."""
-        state = self._misplaced()
-        self._pins = state is not None and self._may_resize
-        if state is None or not self._pins:
-            return False
-        moved = LinuxResources(cpuset_cpus=self._place(state))
-
-        def done(now: Instant, body: bytes) -> None:
-            known = self.state_of(state.container)
-            if known is not None:
-                self.put_state(msgspec.structs.replace(known, resources=known.resources.updated(moved)))
-
-        def failed(now: Instant, code: Code, message: str) -> None:
-            self._pins = False  # the next round tries again
-            self._stale = True
-            facts = {"pod": self.key, "uid": self.uid, "container": state.container, "why": message}
-            self._kubelet.emit(Note("kl.cpus.failed", facts))
-
-        self.ask(now, "UpdateContainerResources", UpdateContainerResources(state.container, moved), done, failed)
-        return True
+        return moves or self.busy
 
     def _wants_workload(self) -> bool:
         ready = self.sandbox is not None and self.sandbox.ready
