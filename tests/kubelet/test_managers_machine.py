@@ -502,3 +502,94 @@ def test_a_runtime_that_refuses_to_move_somebody_is_asked_again_at_the_next_roun
     world.refuse.clear()
     world.run(2)
     assert cpus(world, "probe") == "0,2-4,6-7"
+
+
+# ---------------------------------------------------------------- what is counted, and what is refused at start
+
+
+def test_the_managers_count_by_upstreams_names() -> None:
+    world = large(topologyManagerPolicy="single-numa-node", cpuManagerPolicyOptions={"full-pcpus-only": "true"})
+    admitted(world, a_pod("a", own("c", "2")), a_pod("b", own("c", "4")), a_pod("x", own("c", "9")), a_pod("y", own("c", "3")))
+    numbers = {
+        "kubelet_cpu_manager_pinning_requests_total": 3,
+        "kubelet_cpu_manager_pinning_errors_total": 1,
+        "kubelet_cpu_manager_exclusive_cpu_allocation_count": 6,
+        "kubelet_cpu_manager_shared_pool_size_millicores": 8000,
+        "kubelet_topology_manager_admission_requests_total": 4,
+        "kubelet_topology_manager_admission_errors_total": 2,
+        "kubelet_topology_manager_admission_duration_ms_count": 4,
+    }
+    assert {name: world.metric(name) for name in numbers} == numbers
+    assert [world.metric("kubelet_cpu_manager_allocation_per_numa", numa_node=node) for node in "01"] == [6, 0]
+    aligned, failed = (
+        "kubelet_container_aligned_compute_resources_count",
+        "kubelet_container_aligned_compute_resources_failure_count",
+    )
+    assert world.metric(aligned, scope="container", boundary="physical_cpu") == 2
+    assert world.metric(aligned, scope="container", boundary="uncore_cache") == 2
+    assert world.metric(failed, scope="container", boundary="numa_node") == 1
+    assert world.metric(failed, scope="container", boundary="physical_cpu") == 1
+
+
+def test_nobody_is_pushed_out_for_a_critical_pod_that_the_managers_refuse() -> None:
+    world = admitted(small(), a_pod("a", own("c", "4")))
+    admitted(world, a_pod("critical", own("c", "4"), priority=2_000_000_000))
+    assert world.status("critical")["reason"] == "UnexpectedAdmissionError"
+    assert world.status("a")["phase"] == "Running"
+    assert not world.noted("kl.preempt")
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "machine", "why"),
+    [
+        ({"topologyManagerPolicy": "restricted"}, {"sockets": 9, "coresPerNuma": 1}, "more than 8 NUMA Nodes"),
+        (
+            {"topologyManagerPolicy": "restricted", "topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "9"}},
+            {"sockets": 9, "coresPerNuma": 1},
+            "",
+        ),
+        ({"topologyManagerPolicyOptions": {"max-allowable-numa-nodes": "7"}}, {}, "should not be less than 8"),
+        ({"topologyManagerPolicyOptions": {"prefer-closest-numa-nodes": "true"}}, {}, ""),
+        ({"topologyManagerPolicyOptions": {"foo": "true"}}, {}, 'unknown Topology Manager Policy option: "foo"'),
+        (static("9"), T1, "[cpumanager] unable to build the reserved physical CPUs from the reserved set"),
+        (
+            {"memoryManagerPolicy": "Static", "reservedMemory": [{"numaNode": 2, "limits": {"memory": "1Gi"}}]},
+            T2,
+            "the reserved memory configuration references a NUMA node 2 that does not exist on this machine",
+        ),
+        (
+            {
+                "memoryManagerPolicy": "Static",
+                "evictionHard": {"memory.available": "100Mi"},
+                "reservedMemory": [{"numaNode": 0, "limits": {"memory": "1Gi"}}],
+            },
+            T2,
+            'the total amount "1Gi" of type "memory" is not equal to the value "100Mi" determined by Node Allocatable feature',
+        ),
+        (
+            static("0,8", topologyManagerPolicy="single-numa-node", cpuManagerPolicyOptions={"align-by-socket": "true"}),
+            T2,
+            "CPU Manager Policy Alpha-level Options not enabled",
+        ),
+        (
+            static(
+                "0,8",
+                {**OFF, "CPUManagerPolicyAlphaOptions": True},
+                topologyManagerPolicy="single-numa-node",
+                cpuManagerPolicyOptions={"align-by-socket": "true"},
+            ),
+            T2,
+            "Topolgy manager single-numa-node policy is incompatible with CPUManager align-by-socket policy option",
+        ),
+    ],
+)
+def test_what_upstream_refuses_at_start_keeps_the_node_from_being_ready(kubelet: Any, machine: Any, why: str) -> None:
+    world = World(profile="v1.37", cpu="16", memory="32Gi", kubelet=kubelet, machine=machine)
+    refused = [note["why"] for note in world.noted("kl.config.refused")]
+    assert bool(refused) == bool(why)
+    assert all(why in words for words in refused)
+
+
+def test_a_machine_that_nobody_described_has_the_nodes_cpus() -> None:
+    world = admitted(World(cpu="6", memory="8Gi", kubelet=static("0")), a_pod("p", own("c", "5")))
+    assert cpus(world, "p") == "1-5"
