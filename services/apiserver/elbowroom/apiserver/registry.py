@@ -626,6 +626,7 @@ class Registry:
         )
         if verdict.refusal is not None:
             raise verdict.refusal
+        # Before anything is written; upstream has marked the pod and charged the budget by then, refused or not.
         wanted = intake.delete_options_of(eviction.get("deleteOptions", {}))
         _check_preconditions(row.strategy, record, wanted)
         dry_run = options.dry_run or wanted.dry_run
