@@ -204,7 +204,8 @@ LEVEL: Document = {"requests": {"cpu": "300m"}, "limits": {"cpu": "600m"}}
         (
             {"requests": {"cpu": "50m"}, "limits": {"cpu": "600m"}},
             [
-                'spec.resources.requests[cpu]: Invalid value: "50m": must be greater than or equal to aggregate container requests of 100m'
+                'spec.resources.requests[cpu]: Invalid value: "50m": '
+                "must be greater than or equal to aggregate container requests of 100m"
             ],
         ),
         (
