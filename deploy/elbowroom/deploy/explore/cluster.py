@@ -4,7 +4,7 @@ The machines are the very ones that run as processes; the supervisor's part (a k
 ``SimulatedCluster.add_node``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,10 +40,15 @@ def links(nodes: Sequence[str]) -> list[tuple[str, str]]:
 
 
 class SimulatedCluster:
-    """API server, scheduler and controllers in a world of their own; nodes are added."""
+    """API server, scheduler and controllers in a world of their own; nodes are added.
 
-    def __init__(self, seed: int, profile: Profile | None = None) -> None:
+    ``prepare`` is shown the world before anything happens in it.
+    """
+
+    def __init__(self, seed: int, profile: Profile | None = None, prepare: Callable[[World], None] | None = None) -> None:
         self.world = World(seed)
+        if prepare is not None:
+            prepare(self.world)
         self._config = {"profile": (profile or profile_of("lab")).as_config()}
         self.world.add("apiserver", apiserver.build, self._config)
         self.world.add("scheduler", scheduler.build, self._config, dials=("apiserver",))

@@ -16,6 +16,7 @@ from elbowroom.deploy.explore.outcome import Outcome, Story
 from elbowroom.deploy.explore.preemption import preemption
 from elbowroom.deploy.explore.storm import storm
 from elbowroom.deploy.explore.told import told
+from elbowroom.sim.world import World
 
 COLLECT_EVERY = 8
 """Worlds between two collections of garbage: each leaves some megabytes behind, and a collection looks at all of the program."""
@@ -115,14 +116,16 @@ def story_of(run: Run) -> Story:
 
 
 def _prepared(run: Run, story: Story) -> SimulatedCluster:
-    cluster = SimulatedCluster(run.seed, story.profile)
+    def arm(world: World) -> None:
+        if run.die_before:
+            world.die_before(run.die_before)
+        for point in run.points:
+            # Of a pair one may be in the way of the other.
+            planned = len(run.points) == 1
+            world.kill_at(point.peer, point.label, hits=point.hits, action=point.action, restart_after=BACK_AFTER, planned=planned)
+
+    cluster = SimulatedCluster(run.seed, story.profile, arm)
     cluster.stays_safe()
-    if run.die_before:
-        cluster.world.die_before(run.die_before)
-    for at, point in enumerate(run.points):
-        # Only the first must come: what it breaks may be the way to the second.
-        spot = {"hits": point.hits, "action": point.action, "restart_after": BACK_AFTER}
-        cluster.world.kill_at(point.peer, point.label, **spot, planned=at == 0)  # type: ignore[arg-type]
     return cluster
 
 
