@@ -195,3 +195,14 @@ def test_a_bent_history_is_caught(invariant: str, why: str, case: Case, change: 
 
 def test_every_invariant_has_a_violating_history() -> None:
     assert {invariant for invariant, _, _, _ in VIOLATIONS} == set(INVARIANTS)
+
+
+def test_a_scheduler_that_stood_still_is_given_its_time_anew() -> None:
+    records = recorded(DOUBLE)
+    not_woken(records)
+    assert list(INVARIANTS["I-28"](History.of(records)))
+    pause = {"proc": "nemesis", "node": "", "inc": 0, "seq": 0, "name": "pause", "args": {"machine": "scheduler"}}
+    began, ended = records[0]["mono_ns"], records[-1]["mono_ns"] + 1
+    records.insert(0, {**pause, "kind": "fault.begin", "mono_ns": began, "wall": began})
+    records.append({**pause, "kind": "fault.end", "mono_ns": ended, "wall": ended})
+    assert not list(INVARIANTS["I-28"](History.of(records)))

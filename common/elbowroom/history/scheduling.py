@@ -429,9 +429,25 @@ def _left_out(history: History, invariant: str, concerns: Callable[[str], bool])
             yield Violation(invariant, f"{commit['key']} is Deferred and in no queue", (commit, event, ends[inc]))
 
 
+def _pauses(history: History, machine: str) -> Iterator[tuple[int, float]]:
+    """From when until when the machine stood still."""
+    began: int | None = None
+    for record in history.kinds("fault.begin", "fault.end"):
+        if record["name"] != "pause" or record["args"].get("machine") != machine:
+            continue
+        if record["kind"] == "fault.begin":
+            began = record["mono_ns"]
+        elif began is not None:
+            yield began, record["mono_ns"]
+            began = None
+    if began is not None:
+        yield began, float("inf")
+
+
 def _unheard(history: History) -> Iterator[Violation]:
     """A resize that lacks room is woken when a neighbour goes or when it asks for something else."""
     heard = {(event["inc"], event["seq"]): (commit, before) for event, commit, before in _heard(history)}
+    pauses = list(_pauses(history, "scheduler"))
     lives: dict[int, dict[str, _Life]] = defaultdict(lambda: defaultdict(_Life))
     due: dict[tuple[int, str], tuple[int, Record]] = {}
     for record in history.kinds(*_QUEUE_NOTES, "watch.event", "watch.bookmark", "end"):
@@ -439,7 +455,10 @@ def _unheard(history: History) -> Iterator[Violation]:
             continue
         inc = record["inc"]
         for place in [place for place, (until, _) in due.items() if place[0] == inc and record["mono_ns"] > until]:
-            _, cause = due.pop(place)
+            until, cause = due.pop(place)
+            if any(began < record["mono_ns"] and ended > until - SECOND for began, ended in pauses):
+                due[place] = (record["mono_ns"] + SECOND, cause)  # who stood still is given its time anew
+                continue
             yield Violation("I-28", f"{place[1]} was not woken by {cause['key']}", (cause, record))
         if record["kind"] in _QUEUE_NOTES:
             _note_queue(lives[inc][record["uid"]], record)
