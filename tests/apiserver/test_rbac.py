@@ -141,6 +141,17 @@ def test_a_right_is_there_as_soon_as_it_is_given_and_gone_as_soon_as_it_is_taken
     assert by(world, resize("300m")).status == 403
 
 
+def test_metrics_are_for_whom_a_rule_opens_them() -> None:
+    def asked(world: World, groups: tuple[str, ...]) -> Answer:
+        return Answer(world.ask_raw(ApiRequest("get", "metrics", "elbowroom", user="ann", groups=groups), "http/1"))
+
+    world = a_world()
+    refused = asked(world, AUTHENTICATED)
+    assert (refused.status, refused.message) == (403, 'forbidden: User "ann" cannot get path "/metrics"')
+    request = ApiRequest("get", "metrics", "elbowroom", user="ann", groups=("system:monitoring", *AUTHENTICATED))
+    assert b"apiserver_request_total" in world.ask_raw(request, "http/1").body
+
+
 # ---------------------------------------------------------------- the default policy
 
 

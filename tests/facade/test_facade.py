@@ -107,11 +107,9 @@ def test_who_asks_is_told_by_the_token_and_by_impersonation(
         ("/api", 403, 200),
         ("/apis/apps/v1", 403, 200),
         ("/openapi/v3", 403, 200),
-        ("/metrics", 403, 200),
         ("/nosuch", 403, 404),
         ("/openapi/v2", 403, 200),
         ("/apis/nosuch/v1", 403, 404),
-        ("/elbowroom/scheduler/metrics", 403, 200),
         ("/elbowroom/scheduler", 403, 404),
     ],
 )
@@ -121,6 +119,16 @@ def test_paths_outside_of_resources_are_open_to_whom_they_may_be(
     async def scenario(it: Running) -> None:
         assert (await it.ask("GET", path, anonymous=True)).status == anonymous_status
         assert (await it.ask("GET", path)).status == admin_status
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/elbowroom/scheduler/metrics"])
+def test_metrics_are_asked_of_the_machine_by_whoever_it_is(play: Play, path: str) -> None:
+    async def scenario(it: Running) -> None:
+        await it.ask("GET", path, anonymous=True)
+        await it.ask("GET", path)
+        assert [request.user for request in it.machine.requests] == ["system:anonymous", "elbowroom-admin"]
 
     play(scenario)
 

@@ -1,11 +1,12 @@
 """Who asks: bearer tokens, impersonation, and what anybody may see.
 
-Tokens are compared in constant time and never shown. Rights to resources are the registry's to judge; here it is only decided who
-somebody is, and which paths outside of resources are open to whom.
+Tokens are compared in constant time and never shown. Rights to resources and to metrics are the machine's to judge, which has the
+roles; here it is only decided who somebody is, and to whom the other paths outside of resources are open.
 """
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ UNAUTHENTICATED = "system:unauthenticated"
 
 _PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
 _DISCOVERY = ("/api", "/apis", "/openapi")
+_JUDGED_LATER = re.compile(r"(/elbowroom/[^/]+)?/metrics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,12 @@ def _digest(token: str) -> bytes:
 
 def check_path(who: Identity, verb: str, path: str) -> None:
     """Refuse, with 403, a path outside of resources that ``who`` may not see."""
-    if who.is_master or _within(path, _PUBLIC) or (AUTHENTICATED in who.groups and (path == "/" or _within(path, _DISCOVERY))):
+    if (
+        who.is_master
+        or _JUDGED_LATER.fullmatch(path)
+        or _within(path, _PUBLIC)
+        or (AUTHENTICATED in who.groups and (path == "/" or _within(path, _DISCOVERY)))
+    ):
         return
     raise ApiError(403, "Forbidden", f'forbidden: User "{who.user}" cannot {verb} path "{path}"', {})
 

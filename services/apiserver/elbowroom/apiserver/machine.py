@@ -251,8 +251,8 @@ class ApiServer:
         """``/metrics`` and ``/elbowroom/scheduler/metrics``."""
         if request.resource != "metrics" or request.verb != "get":
             raise statuses.no_such_resource()
-        if authorizer.MASTERS not in request.groups:
-            path = f"/elbowroom/{request.name}/metrics" if request.name else "/metrics"
+        path = f"/elbowroom/{request.name}/metrics" if request.name else "/metrics"
+        if not authorizer.judge_path(request.user, request.groups, "get", path, self._store).allowed:
             raise ApiError(403, "Forbidden", f'forbidden: User "{request.user}" cannot get path "{path}"', {})
         if not request.name:
             response = ApiResponse(200, self._metrics.text(), content_type=self._metrics.content_type)
