@@ -143,6 +143,26 @@ def test_events_are_kept_only_while_somebody_needs_them() -> None:
     assert queue.events_in_flight() == {}
 
 
+def test_a_pod_that_is_woken_on_its_way_to_rest_is_counted_where_it_goes() -> None:
+    counted: list[tuple[str, str]] = []
+    queue = queue_of("a", counted=lambda name, label: counted.append((name, label)))
+    entry = queue.pop(START)
+    queue.move(START, NODE_ADD, None, node_of(node("n1")))
+    queue.park(START, entry, ["Picky"])
+    assert counted == [("active", "UnscheduledPodAdd"), ("backoff", "ScheduleAttemptFailure")]
+
+
+@pytest.mark.parametrize(("pops", "where"), [(True, "unschedulable"), (False, "backoff")])
+def test_the_gates_stand_before_the_backoff_too_where_it_may_be_left_early(pops: bool, where: str) -> None:
+    picky = Picky()
+    queue = SchedulingQueue([picky], pops_from_backoff=pops)
+    queue.add(START, info_of(pod("a")))
+    entry = queue.pop(START)
+    picky.closed = True
+    queue.park(START, entry, [])
+    assert (queue.where("uid-a"), queue.counts()["gated"]) == (where, int(pops))
+
+
 def test_who_waited_five_minutes_is_tried_anyway() -> None:
     queue = queue_of("a")
     fail(queue, START)

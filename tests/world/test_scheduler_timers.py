@@ -6,7 +6,8 @@ from elbowroom.deploy.explore.run import Run, outcome
 from elbowroom.history.records import History
 from elbowroom.history.report import judge
 
-SEEDS = range(1, 9)
+SEEDS = {"preemption": range(1, 5), "resize-storm": (19, 23, 26, 27)}
+"""In these storms resizes have to wait, and some of them for victims."""
 PERIODIC = "periodic_retry"
 
 
@@ -14,10 +15,10 @@ def history_of(scenario: str, seed: int) -> History:
     return History.of(outcome(Run(seed, scenario=scenario)).world.history)
 
 
-@pytest.mark.parametrize(("scenario", "preempts"), [("preemption", True), ("resize-storm", False)])
-def test_no_resize_waits_for_a_timer(scenario: str, preempts: bool) -> None:
+@pytest.mark.parametrize("scenario", SEEDS)
+def test_no_resize_waits_for_a_timer(scenario: str) -> None:
     plans = granted = parked = 0
-    for seed in SEEDS:
+    for seed in SEEDS[scenario]:
         history = history_of(scenario, seed)
         assert history.count("fault.begin") == 0, "this is about runs without faults"
         report = judge(history)
@@ -30,4 +31,4 @@ def test_no_resize_waits_for_a_timer(scenario: str, preempts: bool) -> None:
         plans += history.count("sch.plan", lambda record: record["resize"])
         parked += history.count("sch.park", lambda record: bool(record.get("pod_node")))
         granted += history.count("kl.judge", lambda record: record["verdict"] == "Granted")
-    assert granted and (bool(plans), bool(parked)) == (preempts, preempts), "too little happened"
+    assert granted and plans and parked, "too little happened"

@@ -284,13 +284,15 @@ class SchedulingQueue:
             entry.consecutive_errors += 1
         missed = list(itertools.islice(self._events, flying[1] - self._events_before, None))
         self.done(entry.uid)
+        is_woken = bool(entry.rejected_by) and any(self._wakes(entry, event, old, new) for event, old, new in missed)
         if not entry.rejected_by:
             self._into_backoff(entry, ATTEMPT_FAILED, error=True)
         else:
-            self._into_unschedulable(entry, ATTEMPT_FAILED)
+            # One that is woken on its way there never came to rest: it is counted where it goes.
+            self._into_unschedulable(entry, "" if is_woken else ATTEMPT_FAILED)
         self._note("sch.park", entry, self.where(entry.uid), ",".join(entry.rejected_by) or "error")
         self._effects.append(Step("S9"))
-        if entry.rejected_by and any(self._wakes(entry, event, old, new) for event, old, new in missed):
+        if is_woken:
             self._requeue(now, entry, ATTEMPT_FAILED)
 
     # ---- waking
@@ -366,7 +368,7 @@ class SchedulingQueue:
         """Out of the unschedulable ones: after the rest of its back-off, or at once. ``node``: where something happened."""
         if entry.uid in self._unschedulable:
             self._unpark(entry.uid)
-        if self._is_backing_off(entry, now) and (not self._pops_from_backoff or self._gate(entry) is None):
+        if self._is_backing_off(entry, now):
             self._into_backoff(entry, label, error=False)
         else:
             self._into_active(now, entry, label)
@@ -383,17 +385,24 @@ class SchedulingQueue:
                 return status
         return None
 
-    def _into_active(self, now: Instant, entry: QueuedPod, label: str) -> None:
+    def _is_held_back(self, entry: QueuedPod, label: str) -> bool:
+        """Is a gate closed? Then the pod waits behind it."""
         status = self._gate(entry)
+        entry.gated_by = status.plugin if status is not None else ""
         if status is not None:
-            entry.gated_by = status.plugin
             self._into_unschedulable(entry, label)
+        return status is not None
+
+    def _into_active(self, now: Instant, entry: QueuedPod, label: str) -> None:
+        if self._is_held_back(entry, label):
             return
-        entry.gated_by = ""
         self._active.push(entry.uid, (-entry.info.priority, entry.timestamp, entry.number), entry)
         self._counted(ACTIVE, label)
 
     def _into_backoff(self, entry: QueuedPod, label: str, error: bool) -> None:
+        # Where a pod may be taken from here before its time, it has to pass the gates before it comes here (SC-8).
+        if self._pops_from_backoff and self._is_held_back(entry, label):
+            return
         entry.gated_by = ""
         rank = (self._backoff_ends(entry) // WINDOW, -entry.info.priority, entry.timestamp, entry.number)
         (self._error_backoff if error else self._backoff).push(entry.uid, rank, entry)
@@ -403,7 +412,8 @@ class SchedulingQueue:
         self._unschedulable[entry.uid] = entry
         for name in (entry.gated_by,) if entry.gated_by else entry.rejected_by or ("",):
             self._by_plugin.setdefault(name, {})[entry.uid] = None
-        self._counted(GATED if entry.gated_by else UNSCHEDULABLE, label)
+        if label:
+            self._counted(GATED if entry.gated_by else UNSCHEDULABLE, label)
 
     def _unpark(self, uid: str) -> QueuedPod:
         entry = self._unschedulable.pop(uid)
