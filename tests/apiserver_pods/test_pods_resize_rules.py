@@ -280,3 +280,42 @@ def test_a_quota_that_came_later_wants_a_resized_pod_to_say_what_it_takes() -> N
     assert refused(bench, set_requests(bench.pod(), cpu="150m")) == (
         "failed quota: q: must specify limits.memory for: c,d; requests.cpu for: d"
     )
+
+
+@pytest.mark.parametrize(
+    ("cpu", "words"),
+    [
+        ("50m", ""),
+        ("100m", ""),
+        ("101m", "exceeded quota: q, requested: requests.cpu=1m, used: requests.cpu=100m, limited: requests.cpu=80m"),
+    ],
+)
+def test_a_quota_that_is_overdrawn_lets_a_pod_shrink_and_nothing_else(cpu: str, words: str) -> None:
+    bench = a_bench()
+    hard, used = {"requests.cpu": "80m"}, {"requests.cpu": "100m"}
+    quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": hard}, "status": {"hard": hard, "used": used}}
+    bench.put("resourcequotas", quota)
+    pod = set_requests(bench.pod(), cpu=cpu)
+    if words:
+        assert refused(bench, pod) == words
+    else:
+        bench.resize(pod)
+    assert bench.stored[("resourcequotas", "ns", "q")]["status"]["used"] == used
+
+
+def test_a_resize_is_charged_above_what_its_pod_still_has() -> None:
+    """A pod that shrank is charged for what its status shows, so growing again up to that costs nothing."""
+    bench = a_bench(container("c", {"requests": {"cpu": "100m"}}))
+    stored = bench.pod()
+    had = {"requests": {"cpu": "400m"}}
+    stored["status"]["containerStatuses"] = [{"name": "c", "allocatedResources": {"cpu": "400m"}, "resources": had}]
+    bench.put("pods", stored)
+    hard, used = {"requests.cpu": "500m"}, {"requests.cpu": "400m"}
+    quota = {"metadata": {"name": "q", "namespace": "ns"}, "spec": {"hard": hard}, "status": {"hard": hard, "used": used}}
+    bench.put("resourcequotas", quota)
+    bench.resize(set_requests(bench.pod(), cpu="400m"))
+    assert bench.stored[("resourcequotas", "ns", "q")]["status"]["used"] == used
+    bench.resize(set_requests(bench.pod(), cpu="450m"))
+    assert bench.stored[("resourcequotas", "ns", "q")]["status"]["used"] == {"requests.cpu": "450m"}
+    told = "exceeded quota: q, requested: requests.cpu=100m, used: requests.cpu=450m, limited: requests.cpu=500m"
+    assert refused(bench, set_requests(bench.pod(), cpu="550m")) == told
