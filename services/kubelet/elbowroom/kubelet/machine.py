@@ -6,7 +6,7 @@ in the order of their creation with what they were allocated (R3), queues the re
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -421,6 +421,25 @@ class Kubelet:
             worker.sync(now)
         if left and len(self._resizes):
             self._resizes.attempt_all(now, POD_RESIZED)
+
+    def sandboxes(self) -> Iterator[tuple[str, SandboxState | None]]:
+        """What the runtime has of each pod, as far as is known."""
+        return ((worker.uid, worker.sandbox) for worker in [*self.workers.values(), *self._leaving.values()])
+
+    def make_way(self, now: Instant, uids: Iterable[str]) -> None:
+        """Move those pods' containers now: somebody waits for the CPUs that they are to leave."""
+        for uid in uids:
+            if (worker := self.workers.get(uid)) is not None:
+                worker.repin(now)
+
+    def moved(self, now: Instant) -> None:
+        """A container was moved: who waited for its CPUs goes on."""
+        if self.scaling.preview == "none":
+            return
+        for worker in list(self.workers.values()):
+            if worker.waits_for_cpus:
+                worker.repin(now)
+                worker.sync(now)
 
     def _pod_ended(self, worker: PodWorker, phase: str) -> None:
         self.managers.release(worker.uid)

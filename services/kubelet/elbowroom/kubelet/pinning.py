@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from elbowroom.kubelet.managers.manager import Managers
+from elbowroom.kubelet.previews.scaling import Scaling
 from elbowroom.kubelet.resizer import CALL_SECONDS, Done, Failed
 from elbowroom.machine import Effect, Instant, Note
 from elbowroom.wire import Code
@@ -19,8 +20,10 @@ class Services(Protocol):
     """What is needed of the kubelet."""
 
     managers: Managers
+    scaling: Scaling
 
     def emit(self, *effects: Effect) -> None: ...
+    def moved(self, now: Instant) -> None: ...
 
 
 class Owner(Protocol):
@@ -45,6 +48,12 @@ class Pinner:
         self._kubelet, self._owner, self._stopping = kubelet, owner, stopping
         self.due = False
 
+    @property
+    def hindered(self) -> bool:
+        """Does somebody run on less than it was given, until others have left the rest?"""
+        managers, scaling, uid = self._kubelet.managers, self._kubelet.scaling, self._owner.uid
+        return any(managers.cpuset(uid, state.name) != scaling.place(uid, state.name) for state in self._running())
+
     def look(self) -> bool:
         """Is somebody to be moved? Then they are, from now on."""
         self.due = self._misplaced() is not None
@@ -62,6 +71,7 @@ class Pinner:
             known = owner.state_of(state.container)
             if known is not None:
                 owner.put_state(msgspec.structs.replace(known, resources=known.resources.updated(moved)))
+            self._kubelet.moved(now)
 
         def failed(now: Instant, code: Code, message: str) -> None:
             self.due = False  # the next round tries again
@@ -72,12 +82,15 @@ class Pinner:
         owner.ask(now, "UpdateContainerResources", UpdateContainerResources(state.container, moved), done, failed)
         return True
 
-    def _misplaced(self) -> ContainerState | None:
+    def _running(self) -> list[ContainerState]:
         sandbox, stopping = self._owner.sandbox, self._stopping()
         states = sandbox.containers if sandbox is not None and sandbox.ready else ()
-        return next((s for s in states if s.state == "running" and s.container not in stopping and self._place(s)), None)
+        return [state for state in states if state.state == "running" and state.container not in stopping]
+
+    def _misplaced(self) -> ContainerState | None:
+        return next((state for state in self._running() if self._place(state)), None)
 
     def _place(self, state: ContainerState) -> str:
         """Where it is to run, if it does not run there."""
-        wanted = self._kubelet.managers.cpuset(self._owner.uid, state.name)
+        wanted = self._kubelet.scaling.place(self._owner.uid, state.name)
         return wanted if wanted != state.resources.cpuset_cpus else ""

@@ -6,6 +6,7 @@ status patches: in progress, and done. One call is in flight at a time, so a lat
 an unknown outcome is looked at before anything else is done.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
@@ -72,6 +73,9 @@ class Services(Protocol):
     def wake(self, worker: "PodWorker", at: Instant) -> None: ...
     def is_held(self, worker: "PodWorker") -> bool: ...
     def save_managers(self, cause: str) -> None: ...
+    def sandboxes(self) -> Iterable[tuple[str, SandboxState | None]]: ...
+    def make_way(self, now: Instant, uids: Iterable[str]) -> None: ...
+    def moved(self, now: Instant) -> None: ...
     def over(self, now: Instant, worker: "PodWorker") -> None: ...
 
 
@@ -149,6 +153,8 @@ class PodWorker:
         self._resizer = Resizer(kubelet, self)
         self._rest_until = Instant(0)
         self._pinner = Pinner(kubelet, self, lambda: self._stopping)
+        self._starts_later = False
+        """A container is to be made once others have left its CPUs."""
         self._counts: tuple[Pod, PodResources | None, Resources] | None = None
         self._allocated: tuple[Pod, PodResources | None, Pod] | None = None
 
@@ -424,6 +430,8 @@ class PodWorker:
             case lifecycle.RunSandbox():
                 self._run_sandbox(now)
             case lifecycle.StartContainer():
+                if not action.created and self._must_wait(now, action.container.name):
+                    return False
                 self._start(now, action)
             case lifecycle.StopContainer(state, message):
                 self._stop(now, state, message)
@@ -670,7 +678,21 @@ class PodWorker:
         moves = self._pinner.look()
         if moves:
             self.sync(now)
-        return moves or self.busy
+        return moves or self.busy or self._pinner.hindered
+
+    @property
+    def waits_for_cpus(self) -> bool:
+        """Is it to go on once others have left CPUs that it was given?"""
+        return self._starts_later or (self.runs and self._pinner.hindered)
+
+    def _must_wait(self, now: Instant, container: str) -> bool:
+        """May the container not be made yet, since somebody still runs on its CPUs? Then they are moved at once."""
+        blockers = self._kubelet.scaling.blockers(self.uid, container)
+        self._starts_later = bool(blockers)
+        if blockers:
+            self._kubelet.make_way(now, blockers)
+            self._kubelet.wake(self, Instant(now + seconds(SANDBOX_RETRY_SECONDS)))
+        return self._starts_later
 
     def _wants_workload(self) -> bool:
         ready = self.sandbox is not None and self.sandbox.ready

@@ -17,7 +17,8 @@ from elbowroom.kubelet.actuation import latest
 from elbowroom.kubelet.admission import Refusal
 from elbowroom.kubelet.allocation import STATIC_CPU, Deferred, Infeasible
 from elbowroom.kubelet.config import KubeletConfig
-from elbowroom.kubelet.managers.manager import Managers
+from elbowroom.kubelet.managers.cpuset import NOBODY, CPUSet, CPUSetError
+from elbowroom.kubelet.managers.manager import Managers, sum_of
 from elbowroom.kubelet.managers.static import StaticPolicy, level_set
 from elbowroom.kubelet.previews import delay
 from elbowroom.kubelet.previews.delay import Scaled, Terms
@@ -38,6 +39,7 @@ class Services(Protocol):
 
     def emit(self, *effects: Effect) -> None: ...
     def save_managers(self, cause: str) -> None: ...
+    def sandboxes(self) -> Iterable[tuple[str, SandboxState | None]]: ...
 
 
 class Scaling:
@@ -211,6 +213,29 @@ class Scaling:
         cpus = self._kubelet.managers.cpus
         return {name: len(cpus.of(uid, name) or ()) for name in cpus.leaving.get(uid, {})}
 
+    def blockers(self, uid: str, container: str) -> dict[str, CPUSet]:
+        """Who still runs on CPUs that the container was given: by pod uid, those CPUs. A smaller set is in force before its
+        container is moved to it, and CPUs of one's own are shared with nobody, not even until the next round."""
+        managers, found = self._kubelet.managers, dict[str, CPUSet]()
+        own = managers.cpus.of(uid, container)
+        if own is None or self.preview == "none":
+            return found
+        for other, sandbox in self._kubelet.sandboxes():
+            entries = managers.cpus.entries.get(other, {})
+            for name, state in latest(sandbox).items():
+                if state.state == "running" and name in entries and (other, name) != (uid, container):
+                    left_over = own & _parsed(state.resources.cpuset_cpus) - entries[name]
+                    if left_over:
+                        found[other] = found.get(other, NOBODY) | left_over
+        return found
+
+    def place(self, uid: str, container: str) -> str:
+        """Where the container may run by now: what it was given, without what others have not left yet; empty: anywhere."""
+        given = self._kubelet.managers.cpuset(uid, container)
+        blocked = self.blockers(uid, container)
+        own = self._kubelet.managers.cpus.of(uid, container)
+        return given if own is None or not blocked else str(own - sum_of(blocked.values()))
+
     def holds_back(self, uid: str, sandbox: SandboxState | None, *, under_way: bool) -> bool:
         """Is a resize not complete for its CPUs' sake: somebody has not left yet, or (if it is ``under_way``) does not run where it
         should (SD-7)?"""
@@ -260,6 +285,13 @@ class DelayMetrics:
             "[ALPHA] Number of exclusive CPUs that containers are about to leave.",
             registry=registry,
         )
+
+
+def _parsed(text: str) -> CPUSet:
+    try:
+        return CPUSet.parse(text)
+    except CPUSetError:
+        return NOBODY
 
 
 def _differ(ask: Ask) -> bool:
