@@ -12,6 +12,7 @@ from elbowroom.api.clock import as_time
 from elbowroom.api.objects import Pod
 from elbowroom.controllers.disruption import Scale, expected, judge
 from elbowroom.controllers.kit import scaled
+from elbowroom.controllers.namespaces import CONTENT
 from elbowroom.controllers.views import Budget
 from elbowroom.machine import Instant
 from elbowroom.wire import ApiRequest
@@ -197,6 +198,19 @@ def test_a_quota_counts_what_is_there_and_what_comes_and_goes() -> None:
     cluster.api.delete("pods", "ns/a")
     cluster.wait(1)
     assert used(cluster)["requests.cpu"] == "0"
+
+
+@pytest.mark.parametrize("resource", [kind for kind in CONTENT if kind not in ("events", "pods", "resourcequotas", "secrets")])
+def test_a_quota_counts_every_kind_of_object(resource: str) -> None:
+    cluster = Cluster("quota")
+    cluster.api.create("resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {f"count/{resource}": "3"}}}, "ns")
+    for name in ("a", "b"):
+        cluster.api.create(resource, {"metadata": {"name": name}}, "ns")
+    cluster.settle()
+    assert used(cluster) == {f"count/{resource}": "2"}
+    cluster.api.delete(resource, "ns/a")
+    cluster.wait(1)
+    assert used(cluster) == {f"count/{resource}": "1"}
 
 
 def test_a_shrunk_pod_gives_back_once_its_status_shows_it() -> None:

@@ -36,6 +36,11 @@ READS: Mapping[str, type[Any]] = {
     "resourcequotas": ResourceQuota,
     "namespaces": Namespace,
     "configmaps": Metadata,
+    "limitranges": Metadata,
+    "serviceaccounts": Metadata,
+    "services": Metadata,
+    "roles.rbac.authorization.k8s.io": Metadata,
+    "rolebindings.rbac.authorization.k8s.io": Metadata,
     "events": Event,
 }
 """The collections that controllers read, and the views they read them as."""

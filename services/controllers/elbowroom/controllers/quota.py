@@ -17,7 +17,12 @@ from elbowroom.controllers.kit import NOTHING, Ask, Controller, Plan, instant
 from elbowroom.machine import Instant, seconds
 
 SETTLED = seconds(0.5)
-_COUNTED = ("configmaps", "resourcequotas", "replicasets.apps", "deployments.apps", "poddisruptionbudgets.policy")
+_COUNTED = (
+    *("configmaps", "limitranges", "resourcequotas", "serviceaccounts", "services"),
+    *("replicasets.apps", "deployments.apps", "poddisruptionbudgets.policy", "leases.coordination.k8s.io"),
+    *("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"),
+)
+"""All namespaced kinds but pods, which are charged otherwise, and events, which nobody counts."""
 
 
 def charge_ends_at(pod: Pod) -> int | None:
@@ -37,7 +42,7 @@ class Quotas(Controller):
     """Keys: ``NAMESPACE/NAME``."""
 
     name = "quota"
-    reads = ("resourcequotas", "pods", "configmaps", "replicasets.apps", "deployments.apps", "poddisruptionbudgets.policy")
+    reads = ("pods", *_COUNTED)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
