@@ -389,6 +389,54 @@ def test_a_node_without_the_feature_refuses_such_a_pod() -> None:
     assert "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay" in status["message"]
 
 
+def reconfigured(world: World, change: Any) -> World:
+    """The kubelet is restarted with another configuration."""
+
+    def apply(node: dict[str, Any]) -> None:
+        notes = node["metadata"]["annotations"]
+        config = msgspec.json.decode(notes["elbowroom.dev/kubelet-config"])
+        change(config)
+        notes["elbowroom.dev/kubelet-config"] = msgspec.json.encode(config).decode()
+
+    world.kill_kubelet()
+    world.api.change("nodes", "n1", apply)
+    world.start_kubelet()
+    return world.run(3)
+
+
+def test_such_a_pod_fails_when_its_node_loses_the_feature() -> None:
+    world = start(a_world("6122B"), own("p", 2, scaleDownGracePeriodSeconds=5))
+    gate = {"InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay": False}
+    reconfigured(world, lambda config: config["featureGates"].update(gate))
+    assert (world.status("p")["phase"], world.status("p")["reason"]) == ("Failed", "PodFeatureUnsupported")
+
+
+def test_a_gate_that_is_turned_off_keeps_the_sets_and_refuses_further_resizes() -> None:
+    world = to(start(a_world("5554"), own("p", 2)), "p", 4)
+    gate = {"InPlacePodVerticalScalingExclusiveCPUs": False}
+    reconfigured(world, lambda config: config["featureGates"].update(gate))
+    assert cpus(world, "p") == "1-2,5-6" and world.status("p")["phase"] == "Running"
+    resize(world, "p", 2)
+    pending = world.run(2).condition("p", PENDING)
+    assert pending is not None and pending["message"].endswith('alongside CPU Manager policy "static"')
+    resize(world, "p", 4)
+    reconfigured(world, lambda config: config["featureGates"].update(dict.fromkeys(gate, True)))
+    assert cpus(to(world, "p", 2), "p") == "1,5"
+
+
+def test_a_kubelet_without_pod_level_resources_refuses_pods_that_have_some() -> None:
+    gates = {
+        "PodLevelResourcesFixDefaulting": False,
+        "PodLevelResourcesFixKubeletQOSClass": False,
+        "PodLevelResourceManagers": False,
+    }
+    gates |= {"PodLevelResources": False, "InPlacePodLevelResourcesVerticalScaling": False}
+    world = World(kubelet={"featureGates": gates})
+    world.api.create("pods", a_pod("p", resources={"requests": {"cpu": "1"}}))
+    status = world.run(1).status("p")
+    assert (status["phase"], status["reason"]) == ("Failed", "PodLevelResourcesNotSupported")
+
+
 # ---------------------------------------------------------------- files
 
 

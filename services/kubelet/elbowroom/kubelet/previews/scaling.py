@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from elbowroom.api.objects import Container, Pod, ResourceRequirements
 from elbowroom.api.resources import of, qos_class
+from elbowroom.kubelet import features
 from elbowroom.kubelet.actuation import latest
 from elbowroom.kubelet.admission import Refusal
 from elbowroom.kubelet.allocation import STATIC_CPU, Deferred, Infeasible
@@ -27,7 +28,6 @@ from elbowroom.machine import Effect, Instant, Note, seconds
 from elbowroom.wire.cri import SandboxState
 
 EXCLUSIVE_CPUS = "InPlacePodVerticalScalingExclusiveCPUs"
-SCALE_DOWN_DELAY = "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay"
 NODE_WIDE, PER_POD = "6122A", "6122B"
 
 
@@ -100,15 +100,7 @@ class Scaling:
 
     def admit(self, pod: Pod) -> Refusal | None:
         """The managers' admission. One that still has CPUs that it is to leave is taken back with them (SD-11)."""
-        missing = pod.spec.scale_down_grace_period_seconds is not None and not (
-            self.preview == PER_POD and self._on(SCALE_DOWN_DELAY)
-        )
-        if missing:
-            return Refusal("PodFeatureUnsupported", f"Pod requires node features that are not available: {SCALE_DOWN_DELAY}")
-        return self._kubelet.managers.admit(self._as_held(pod))
-
-    def _on(self, gate: str) -> bool:
-        return self._kubelet.config.on(gate)
+        return features.refusal(pod, self._kubelet.config) or self._kubelet.managers.admit(self._as_held(pod))
 
     def objection(self, pod: Pod) -> Refusal | None:
         """What the managers say to a resized pod. Where a preview decides that, it does so after the node's room (XC-47)."""
