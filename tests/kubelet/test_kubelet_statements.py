@@ -411,6 +411,49 @@ def test_nothing_new_is_no_patch() -> None:
     assert len(world.noted("kl.judge")) > 3 and len(world.api.patches) == patches
 
 
+def test_a_sidecar_whose_startup_probe_has_not_succeeded_is_left_alone_until_it_has() -> None:
+    probe = {"exec": {"command": ["true"]}, "initialDelaySeconds": 10}
+    sidecars = [guaranteed("s", restartPolicy="Always", startupProbe=probe)]
+    world = World()
+    world.api.create("pods", a_pod("a", guaranteed("x"), initContainers=sidecars))
+    world.run(2)
+    found = world.container("a", "s")
+    assert "running" in found["state"] and found["started"] is False and found["ready"] is False
+    assert "waiting" in world.container("a", "x")["state"] and world.status("a")["phase"] == "Pending"
+    world.api.resize("a", "s", requests={"cpu": "150m"}, limits={"cpu": "150m"})
+    world.run(5)
+    assert "UpdateContainerResources" not in made(world)
+    assert world.condition("a", "PodResizeInProgress") is not None
+    world.until(lambda: world.is_settled("a") and "running" in world.container("a", "x")["state"], within=5)
+    found = world.container("a", "s")
+    assert found["started"] is True and found["resources"]["limits"]["cpu"] == "150m" and found["restartCount"] == 0
+
+
+def test_a_sidecar_that_is_to_restart_for_its_size_starts_first() -> None:
+    probe = {"exec": {"command": ["true"]}, "initialDelaySeconds": 10}
+    sidecars = [guaranteed("s", restartPolicy="Always", startupProbe=probe, resizePolicy=RESTARTS["cpu"])]
+    world = World()
+    world.api.create("pods", a_pod("a", guaranteed("x"), initContainers=sidecars))
+    world.run(2)
+    world.api.resize("a", "s", requests={"cpu": "150m"}, limits={"cpu": "150m"})
+    world.run(7)
+    assert world.container("a", "s")["restartCount"] == 0
+    world.until(lambda: world.container("a", "s")["restartCount"] == 1, within=5)
+    world.until(lambda: world.is_settled("a") and "running" in world.container("a", "x")["state"], within=30)
+
+
+def test_a_regular_container_whose_startup_probe_has_not_succeeded_is_resized_and_not_ready() -> None:
+    probe = {"exec": {"command": ["true"]}, "initialDelaySeconds": 10}
+    world = World()
+    world.api.create("pods", a_pod("a", guaranteed(startupProbe=probe)))
+    world.until(lambda: "running" in world.container("a")["state"])
+    world.api.resize("a", requests={"cpu": "150m"}, limits={"cpu": "150m"})
+    world.until(lambda: world.is_settled("a"), within=2)
+    assert world.container("a")["resources"]["limits"]["cpu"] == "150m" and world.container("a")["ready"] is False
+    world.until(lambda: world.container("a")["ready"] is True, within=10)
+    assert world.container("a")["started"] is True
+
+
 # ---------------------------------------------------------------- RC-112, RC-113: the usage check
 
 

@@ -9,11 +9,14 @@ container by container, so a new plan goes on from there.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from elbowroom.api.objects import Container, Pod, ResourceRequirements
 from elbowroom.api.quantity import format_bytes, format_milli
 from elbowroom.api.resources import kept_with_spec, of, qos_class, spec_limits, spec_requests
 from elbowroom.kubelet.allocation import restarts_for
 from elbowroom.kubelet.checkpoint import PodResources
+from elbowroom.machine import Instant, seconds
 from elbowroom.wire.cri import ContainerState, LinuxResources, PodStats, SandboxState
 
 PERIOD = 100_000
@@ -176,6 +179,28 @@ def latest(sandbox: SandboxState | None) -> dict[str, ContainerState]:
 
 def _running(pod: Pod, states: Mapping[str, ContainerState]) -> list[Container]:
     return [c for c in containers_of(pod) if c.name in states and states[c.name].state == "running"]
+
+
+def starts_at(container: Container, state: ContainerState | None) -> Instant:
+    """When a running container counts as started: here a startup probe succeeds at its first try."""
+    if state is None or state.state != "running" or not container.startup_probe:
+        return Instant(0)
+    delay = container.startup_probe.get("initialDelaySeconds")
+    return Instant(state.started_at + seconds(delay if isinstance(delay, int) and delay > 0 else 0))
+
+
+def unstarted(pod: Pod, sandbox: SandboxState | None, now: Instant) -> tuple[str, ...]:
+    """The running containers whose startup probe has not succeeded yet."""
+    states = latest(sandbox)
+    return tuple(c.name for c in containers_of(pod) if starts_at(c, states.get(c.name)) > now)
+
+
+def resizable(pod: Pod, sandbox: SandboxState | None, now: Instant) -> SandboxState | None:
+    """The sandbox without the sidecars that have not started: a resize leaves them alone until they have (RC-103a)."""
+    waiting = [name for name in unstarted(pod, sandbox, now) if all(c.name != name for c in pod.spec.containers)]
+    if sandbox is None or not waiting:
+        return sandbox
+    return structs.replace(sandbox, containers=tuple(c for c in sandbox.containers if c.name not in waiting))
 
 
 def to_restart(pod: Pod, actuated: PodResources, sandbox: SandboxState | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from elbowroom.api.objects import Container, Pod
-from elbowroom.kubelet.actuation import latest
+from elbowroom.kubelet.actuation import latest, starts_at
 from elbowroom.machine import Instant, seconds
 from elbowroom.wire.cri import ContainerState, SandboxState
 
@@ -117,7 +117,7 @@ def next_action(s: Situation) -> Action:
         return StartContainer(begun, states[begun.name].attempt, created=True)
     if s.resize:
         return Resize()
-    if initialised(s.pod, states):
+    if initialised(s.pod, states, s.now):
         for container in s.pod.spec.containers:
             started = _start(s, container, states.get(container.name), waits)
             if started is not None:
@@ -159,8 +159,8 @@ def is_over(pod: Pod, states: Mapping[str, ContainerState]) -> bool:
     return all(state is not None and state.state == "exited" and (policy == "Never" or state.exit_code == 0) for state in found)
 
 
-def initialised(pod: Pod, states: Mapping[str, ContainerState]) -> bool:
-    """Have all init containers done their part? Once a regular container exists, they have."""
+def initialised(pod: Pod, states: Mapping[str, ContainerState], now: Instant) -> bool:
+    """Have all init containers done their part? Once a regular container exists, they have. A sidecar's is to have started."""
     if any(c.name in states for c in pod.spec.containers):
         return True
     for container in pod.spec.init_containers:
@@ -168,7 +168,7 @@ def initialised(pod: Pod, states: Mapping[str, ContainerState]) -> bool:
         if state is None:
             return False
         if container.is_sidecar:
-            if state.state != "running":
+            if state.state != "running" or starts_at(container, state) > now:
                 return False
         elif state.state != "exited" or state.exit_code:
             return False
@@ -197,7 +197,9 @@ def _initialise(s: Situation, states: Mapping[str, ContainerState], waits: list[
         state = states.get(container.name)
         if container.is_sidecar:
             if state is not None and state.state == "running":
-                continue
+                if past or starts_at(container, state) <= s.now:
+                    continue
+                return None  # its startup probe is still to succeed, and what follows needs it
             started = _start(s, container, state, waits)
             if started is not None:
                 return started

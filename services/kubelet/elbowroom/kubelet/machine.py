@@ -17,7 +17,7 @@ from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Container, Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
 from elbowroom.api.resources import of, spec_requests
 from elbowroom.cache import Change, Reflector, WorkQueue
-from elbowroom.kubelet import admission, files, keeper, proxy, shutdown, staticpods, status
+from elbowroom.kubelet import actuation, admission, files, keeper, proxy, shutdown, staticpods, status
 from elbowroom.kubelet import node as node_documents
 from elbowroom.kubelet.allocation import desired, same
 from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
@@ -386,6 +386,7 @@ class Kubelet:
             held=self.scaling.held(worker.uid),
             unbound=worker.unbound,
             waiting=dict(worker.waiting),
+            unstarted=actuation.unstarted(worker.pod, worker.shown_sandbox, now),
             over=worker.over,
             eviction=worker.eviction,
             resize_word=worker.resize_word if self.profile.publishes_resize_status else "",

@@ -104,24 +104,26 @@ class Resizer:
         """Something changed: a failed step need not wait any longer."""
         self.retry_at = Instant(0)
 
-    def is_unsettled(self) -> bool:
+    def is_unsettled(self, now: Instant) -> bool:
         """Is there anything that a step would change?"""
         owner = self._owner
         if owner.sandbox is None or not owner.sandbox.ready or owner.layer is None:
             return False
-        pod, actuated, states = owner.allocated_pod, owner.actuated, actuation.latest(owner.sandbox)
+        pod, actuated = owner.allocated_pod, owner.actuated
+        sandbox = actuation.resizable(pod, owner.sandbox, now) or owner.sandbox
+        states = actuation.latest(sandbox)
         for container in actuation.containers_of(pod):
             state = states.get(container.name)
             if state is not None and state.state == "running" and actuation.changed(container, pod, actuated):
                 return True
-        return not self._cgroup_is_settled(pod, owner.sandbox) or actuation.in_progress(pod, actuated, owner.sandbox)
+        return not self._cgroup_is_settled(pod, sandbox) or actuation.in_progress(pod, actuated, sandbox)
 
     def _cgroup_is_settled(self, pod: Pod, sandbox: SandboxState) -> bool:
         current = self._written or actuation.read_back(sandbox.pod_cgroup)
         return actuation.settled(actuation.cgroup_of(pod, self._owner.unbound), current)
 
     def is_due(self, now: Instant) -> bool:
-        return now >= self.retry_at and self.is_unsettled()
+        return now >= self.retry_at and self.is_unsettled(now)
 
     def drop(self) -> None:
         """Throw the plan away."""
@@ -144,10 +146,9 @@ class Resizer:
         owner = self._owner
         assert owner.sandbox is not None, "only what runs is resized"
         pod = owner.allocated_pod
+        sandbox = actuation.resizable(pod, owner.sandbox, now) or owner.sandbox
         current = self._written or actuation.read_back(owner.sandbox.pod_cgroup)
-        made = actuation.plan(
-            pod, owner.actuated, owner.sandbox, current, notify_first=self._kubelet.notify_first, unbound=owner.unbound
-        )
+        made = actuation.plan(pod, owner.actuated, sandbox, current, notify_first=self._kubelet.notify_first, unbound=owner.unbound)
         self._operations = deque(made.operations)
         self._for, self._began = owner.layer, now
         if not made.operations:

@@ -99,6 +99,8 @@ class Shown:
     """Containers with CPUs of their own: there is no quota to be read, so their limit is what was allocated (XC-20)."""
     waiting: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Reason and message of containers that wait to be started again."""
+    unstarted: tuple[str, ...] = ()
+    """Running containers whose startup probe has not succeeded yet."""
     over: bool = False
     """Nothing of it runs any more, for good."""
     eviction: Eviction | None = None
@@ -171,7 +173,7 @@ def _container(s: Shown, container: Container, state: ContainerState | None, *, 
         "state": _state(s, container, state, is_init),
         "lastState": _last(s, container, state),
     }
-    running = state is not None and state.state == "running"
+    running = state is not None and state.state == "running" and container.name not in s.unstarted
     completed = state is not None and state.state == "exited" and state.exit_code == 0
     found["ready"] = completed if ordinary_init else running
     if state is None:

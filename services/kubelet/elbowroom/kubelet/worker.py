@@ -459,7 +459,7 @@ class PodWorker:
             pod=pod,
             sandbox=self.sandbox,
             stopping=self._stopping,
-            restarts=actuation.to_restart(pod, self.actuated, self.sandbox) if due else (),
+            restarts=actuation.to_restart(pod, self.actuated, actuation.resizable(pod, self.sandbox, now)) if due else (),
             not_before=self._delayed(now),
             started_before={name: count for name, count in known.items() if name in ran},
             resize=self._resizer.under_way or due,
@@ -479,13 +479,19 @@ class PodWorker:
             self._begin(now)
             return True
         retry_at = self._resizer.retry_at
-        retry = retry_at if retry_at > now and self._may_resize and self._resizer.is_unsettled() else None
-        wakes = [at for at in (until, retry, self._stop_limit()) if at is not None]
+        retry = retry_at if retry_at > now and self._may_resize and self._resizer.is_unsettled(now) else None
+        wakes = [at for at in (until, retry, self._stop_limit(), self._next_start(now)) if at is not None]
         if not self._midway:
             self._chain = False
         if wakes:
             self._kubelet.wake(self, max(min(wakes), now))
         return False
+
+    def _next_start(self, now: Instant) -> Instant | None:
+        """When the next startup probe succeeds: what waits for that goes on, and it is told."""
+        states = latest(self.sandbox)
+        starts = (actuation.starts_at(c, states.get(c.name)) for c in actuation.containers_of(self.pod) if c.startup_probe)
+        return min((at for at in starts if at > now), default=None)
 
     def _ended(self, now: Instant) -> bool:
         if self._touched and self.sandbox is not None:
