@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
 from elbowroom.api.events import reference
 from elbowroom.api.gates import Profile
@@ -91,7 +90,7 @@ class Kubelet:
         self.allocated = Checkpoint(ALLOCATED)
         self.actuated = Checkpoint(ACTUATED)
         self.metrics = Metrics(resize_status=profile.publishes_resize_status)
-        self.managers = Managers.loaded(Settings(), {}, {}, CollectorRegistry())
+        self.managers = Managers(Settings())
         self.scaling = Scaling(self, self.metrics.registry, boot)
         self._rng = rng
         self._runtime = f"runtime/{name}"

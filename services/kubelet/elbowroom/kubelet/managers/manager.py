@@ -59,7 +59,12 @@ class Managers:
     """One kubelet's. ``cpus`` and ``memory`` are what is given now."""
 
     def __init__(
-        self, settings: Settings, cpus: CPUState, held: MemoryState, policy: StaticMemory | None, metrics: ManagerMetrics
+        self,
+        settings: Settings,
+        cpus: CPUState = CPUState(),
+        held: MemoryState = MemoryState(),
+        policy: StaticMemory | None = None,
+        metrics: ManagerMetrics | None = None,
     ) -> None:
         self.settings = settings
         self.metrics = metrics
@@ -140,11 +145,10 @@ class Managers:
 
     def admit(self, pod: Pod) -> Refusal | None:
         """Give the pod what it is to have; None if it has it. What it has already stays."""
-        if not self.settings.manages:
-            return None
         attempt = self._attempt(pod)
-        self.metrics.duration.observe(0)
-        self.metrics.count(attempt.tallies)
+        if self.metrics is not None:
+            self.metrics.duration.observe(0)
+            self.metrics.count(attempt.tallies)
         if attempt.refusal is None:
             self.cpus, self.memory = attempt.cpus, attempt.memory
             # Only the pod that is being admitted takes over what its init containers leave.
@@ -153,7 +157,7 @@ class Managers:
 
     def objection(self, pod: Pod) -> Refusal | None:
         """Why the managers would refuse to have ``pod`` as it is given here; nothing is changed. For a resize (XC-31, RM-29)."""
-        return self._attempt(pod).refusal if self.settings.manages else None
+        return self._attempt(pod).refusal
 
     def memory_hints(self, pod: Pod) -> Mapping[str, Hints]:
         """Where the memory that each container of the pod is to have could be; under ``""`` that of the pod as a whole."""
@@ -162,7 +166,8 @@ class Managers:
 
     def _attempt(self, pod: Pod) -> "_Attempt":
         attempt = self._prepared(pod)
-        attempt.run()
+        if self.settings.manages:
+            attempt.run()
         return attempt
 
     def _prepared(self, pod: Pod) -> "_Attempt":
@@ -244,7 +249,7 @@ class Managers:
 
     def gauge(self) -> None:
         """Set the gauges to what is given now."""
-        if self.settings.cpu is None:
+        if self.settings.cpu is None or self.metrics is None:
             return
         topology, cpus = self.settings.topology, self.cpus
         given = CPUSet(cpus.assigned.bits | sum_of(cpus.pods.values()).bits)
