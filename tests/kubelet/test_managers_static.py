@@ -101,6 +101,34 @@ def test_the_spreading_options_spread(options: dict[str, str], count: int, expec
     assert taken(T2, "0,8", count, static_options(options, gates)) == expected
 
 
+EIGHTY = Topology.regular(sockets=2, numa_nodes_per_socket=2, cores_per_numa=10, threads_per_core=2)
+
+
+@pytest.mark.parametrize(
+    ("spread", "count", "expected"),
+    [
+        (False, 64, "0-31,40-71"),
+        (True, 64, "0-7,10-17,20-27,30-37,40-47,50-57,60-67,70-77"),
+        (True, 48, "0-7,10-17,20-27,40-47,50-57,60-67"),
+        (True, 12, "0-5,40-45"),
+        (True, 24, "0-5,10-15,40-45,50-55"),
+    ],
+)
+def test_on_a_large_machine_packed_fills_nodes_and_distributed_shares_them(spread: bool, count: int, expected: str) -> None:
+    found = take_by_topology(EIGHTY, EIGHTY.all, count, StaticOptions(distribute_cpus_across_numa=spread))
+    assert str(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("available", "count", "expected"),
+    [("1-15", 10, "1-2,4-11"), ("0-15", 4, "0-3"), ("1-15", 3, "1-3"), ("2-3,5-7,8-15", 5, "2,8-11"), ("0-15", 16, "0-15")],
+)
+def test_caches_of_a_machine_without_threads(available: str, count: int, expected: str) -> None:
+    machine = Topology.regular(cores_per_numa=16, cores_per_uncore=4)
+    found = take_by_topology(machine, cpus(available), count, StaticOptions(prefer_align_cpus_by_uncorecache=True))
+    assert str(found) == expected
+
+
 def test_an_uncore_cache_is_taken_whole_or_the_need_stays_within_one() -> None:
     machine = Topology.regular(cores_per_numa=8, threads_per_core=2, cores_per_uncore=2)
     uncore = StaticOptions(prefer_align_cpus_by_uncorecache=True)
