@@ -343,6 +343,16 @@ def test_a_new_life_finds_everybody_where_they_were(gates: dict[str, bool]) -> N
     assert not [method for method, _ in world.calls[calls:] if method == "UpdateContainerResources"]
 
 
+@pytest.mark.parametrize(("count", "phase"), [("2", "Running"), ("4", "Failed")])
+def test_whole_cores_are_looked_for_anew_when_the_kubelet_comes_back_as_upstream_does(count: str, phase: str) -> None:
+    world = admitted(small(cpuManagerPolicyOptions={"full-pcpus-only": "true"}), a_pod("p", own("c", count)))
+    assert world.status("p")["phase"] == "Running"
+    world.restart_kubelet()
+    world.run(5)
+    assert world.status("p")["phase"] == phase
+    assert world.status("p").get("reason") == (None if phase == "Running" else "SMTAlignmentError")
+
+
 def test_what_left_while_the_kubelet_was_away_is_given_back() -> None:
     world = admitted(small(), a_pod("p1", own("c", "4")), a_pod("probe", a_container(memory="16Mi")))
     world.kill_kubelet()

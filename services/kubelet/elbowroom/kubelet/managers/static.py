@@ -104,7 +104,10 @@ class StaticPolicy:
     def allocate(
         self, state: CPUState, uid: str, container: str, count: int, affinity: int | None = None, reusable: CPUSet = NOBODY
     ) -> Granted | Refused:
-        """A set of its own for a container. One that it has already stays, whatever its size (XC-30)."""
+        """A set of its own for a container. One that it has already stays, whatever its size (XC-30).
+
+        Upstream looks for whole cores first (XC-17), so a kubelet that comes back turns away a container that holds most of them.
+        """
         misaligned = self.misaligned(state, count)
         if misaligned is not None:
             return misaligned
