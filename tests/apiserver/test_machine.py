@@ -289,6 +289,18 @@ def test_a_kubelet_that_is_silent_is_503_after_a_while() -> None:
     assert isinstance(reply, Reply) and decode_value(reply.body, ApiResponse).status == 503
 
 
+def test_a_kubelet_that_was_asked_and_came_back_anew_is_not_waited_for() -> None:
+    world = a_world()
+    lease = ApiRequest("get", "nodes", name="n1")
+    world.ask(lease, "kubelet/n1", epoch=1)
+    ask_proxy(world, "metrics")
+    world.ask(lease, "kubelet/n1", epoch=1)
+    assert not world.received("http/7")
+    world.ask(lease, "kubelet/n1", epoch=2)
+    (reply,) = world.received("http/7")
+    assert isinstance(reply, Reply) and decode_value(reply.body, ApiResponse).status == 503
+
+
 def test_a_node_that_is_not_there_has_no_proxy() -> None:
     world = a_world()
     ask_proxy(world, "metrics", "n9")

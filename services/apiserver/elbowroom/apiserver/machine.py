@@ -152,6 +152,10 @@ class ApiServer:
         stale = self._check_epoch(source, call)
         if stale is not None:
             return stale
+        replaced = self._replaced(now, source, call)
+        return [*replaced, *self._on_valid_call(now, source, call)] if replaced else self._on_valid_call(now, source, call)
+
+    def _on_valid_call(self, now: Instant, source: str, call: Call) -> list[Effect]:
         if call.method not in ("api", "watch"):
             return [Send(source, Reply(call.id, Code.UNIMPLEMENTED, message=f"unknown method {call.method[:64]!r}"))]
         if call.deadline and call.deadline <= now:
@@ -170,17 +174,23 @@ class ApiServer:
         return self._on_api(now, source, call, request)
 
     def _check_epoch(self, source: str, call: Call) -> list[Effect] | None:
-        """A peer's older incarnation is refused; a newer one ends the streams of the one before."""
+        """A peer's older incarnation is refused."""
         if not call.epoch:
             return None
         known = self._epochs.get(source, 0)
         if call.epoch < known:
             why = f"{source} of epoch {call.epoch} was replaced by epoch {known}"
             return [Send(source, Reply(call.id, Code.FAILED_PRECONDITION, message=why))]
-        if call.epoch > known:
-            self._epochs[source] = call.epoch
-            self._watches.drop_peer(source)
         return None
+
+    def _replaced(self, now: Instant, source: str, call: Call) -> list[Effect]:
+        """A newer incarnation of a peer calls: the one before, which may have been asked something, answers nobody any more."""
+        known = self._epochs.get(source, 0)
+        if call.epoch <= known:
+            return []
+        self._epochs[source] = call.epoch
+        self._watches.drop_peer(source)
+        return self._relayed(now, PeerConnected(source)) if known else []
 
     def _on_api(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
         effects: list[Effect] = [Step("A1")]
