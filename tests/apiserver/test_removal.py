@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from apiserver_world import World, a_node, a_pod
 
+from elbowroom.apiserver import removal
+from elbowroom.apiserver.intake import DeleteOptions
+from elbowroom.machine import Instant
 from elbowroom.rpc import MERGE_PATCH, requests
 from elbowroom.wire import ApiRequest
 
@@ -55,6 +58,19 @@ def test_a_pod_that_nobody_stops_ends_at_once(pod: dict[str, Any]) -> None:
     deleted = world.delete("pods", "a", "default").body
     assert deleted["metadata"]["deletionGracePeriodSeconds"] == 0 and a_pod_of(world) is None
     assert [change for change, _ in watch.told] == ["MODIFIED", "DELETED"]
+
+
+@pytest.mark.parametrize("grace", [0, None, 30])
+def test_a_removal_that_was_broken_off_after_its_mark_is_ended_by_the_next_deletion(grace: int | None) -> None:
+    """The mark and the removal are two writes: an API server may die between them."""
+    marked = {
+        "metadata": {"deletionTimestamp": "2027-01-15T08:00:00Z", "deletionGracePeriodSeconds": 0},
+        "spec": {"nodeName": "n1"},
+    }
+    decided = removal.decide(marked, DeleteOptions(grace_seconds=grace), Instant(0), graceful=True)
+    assert (decided.marked, decided.ends) == (None, True)
+    kept = {**marked, "metadata": {**marked["metadata"], "finalizers": ["example.com/x"]}}
+    assert removal.decide(kept, DeleteOptions(grace_seconds=grace), Instant(0), graceful=True).ends is False
 
 
 def test_an_ended_pod_goes_at_once() -> None:

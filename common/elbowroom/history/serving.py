@@ -211,7 +211,8 @@ def _keep(known: dict[str, Record], place: str, record: Record) -> None:
 
 
 def kubelets_write_their_own(history: History) -> Iterator[Violation]:
-    """I-49: a kubelet's writes touch only its own node: its Node, its Lease, its pods and events; never a pod's spec."""
+    """I-49: a kubelet's writes touch only its own node: its Node, its Lease, its pods and events; never a pod's spec. It creates no
+    pod but the mirrors of its own, which are named after the node."""
     node_of: dict[str, str] = {}
     for record in commits(history):
         if record["resource"] == "pods":
@@ -221,7 +222,8 @@ def kubelets_write_their_own(history: History) -> Iterator[Violation]:
         node, name = record["user"].removeprefix("system:node:"), record["key"].rsplit("/", 1)[-1]
         match record["resource"]:
             case "pods":
-                fine = node_of[record["uid"]] == node and (record["sub"] == "status" or record["verb"] == "delete")
+                mirrored = record["verb"] == "create" and not record["sub"] and name.endswith(f"-{node.lower()}")
+                fine = node_of[record["uid"]] == node and (record["sub"] == "status" or record["verb"] == "delete" or mirrored)
             case "nodes" | "leases.coordination.k8s.io":
                 fine = name == node
             case resource:

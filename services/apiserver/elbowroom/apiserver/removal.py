@@ -60,8 +60,8 @@ def _mark_gracefully(document: Mapping[str, Any], metadata: Document, options: D
         if metadata.get("generation"):
             metadata["generation"] += 1
         return True
-    if had is None:
-        return False
+    if had is None or had <= 0:
+        return False  # marked by a life that died before it had removed the object: this deletion ends it
     if options.grace_seconds is None or options.grace_seconds >= had:
         return None
     grace = max(options.grace_seconds, 0) if options.grace_seconds != -1 else 1

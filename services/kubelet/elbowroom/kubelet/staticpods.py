@@ -16,8 +16,10 @@ from elbowroom.kubelet import manifests
 from elbowroom.kubelet.manifests import API_SOURCE, CONFIG_MIRROR, CONFIG_SOURCE, Manifests, StaticPod
 from elbowroom.kubelet.publisher import FINAL
 from elbowroom.kubelet.worker import PodWorker
-from elbowroom.machine import Effect, FolderRead, Instant, Note, WatchFolder, Work, as_micro_time
+from elbowroom.machine import Effect, FolderRead, Instant, Note, WatchFolder, Work, as_micro_time, seconds
 from elbowroom.rpc import Calls, Finished, create, delete
+
+LOOK_SECONDS = 5.0
 
 
 class Services(Protocol):
@@ -173,17 +175,18 @@ class StaticPods:
         self._kubelet.emit(*self._calls.api(now, request, context=("mirror", key, what)))
 
     def finished(self, now: Instant, key: str, what: str, end: Finished) -> None:
-        """One of its calls ended; what it did is told by the watch, and only then is there a next one."""
+        """One of its calls ended; what it did is told by the watch, and only then, or after a while, is there a next one."""
         answer = end.api()
-        if 200 <= answer.status < 300 or (what == "delete" and answer.status in (404, 409)):
+        if 200 <= answer.status < 300:
             self._backoff.reset(key)
+            self._kubelet.wake_mirror(key, Instant(now + seconds(LOOK_SECONDS)))
             return
         why = answer.body[:300].decode(errors="replace")
         self._kubelet.emit(Note("kl.api.failed", {"what": f"{what} mirror", "pod": key, "status": answer.status, "why": why}))
         self._kubelet.wake_mirror(key, Instant(now + self._backoff.next(key)))
 
     def look_again(self, now: Instant, key: str) -> None:
-        """Some time after a call that failed."""
+        """Some time after a call that failed, or of which the watch has not told."""
         self._asked.discard(key)
         self.reconcile(now, key)
 
