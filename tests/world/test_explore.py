@@ -87,7 +87,7 @@ def test_a_fault_that_never_comes_makes_a_run_unknown() -> None:
 def test_faults_wait_at_every_label_in_the_end() -> None:
     labels = {
         part.label
-        for seed in range(400)
+        for seed in range(200)
         for part in story_of(Run(seed, hostile=True)).parts
         if isinstance(part, AtStep) and part.peer.startswith("kubelet/")
     }

@@ -11,7 +11,7 @@ from elbowroom.sim import nemesis
 
 LOW, HIGH = 10, 1000
 FAULTS, FAULTY_SECONDS = 8, 12.0
-NEAR_FAULTS, NEAR_SECONDS, ARMED = 4, (0.2, 0.5, 3.0), (0, 1, 2, 3)
+NEAR_FAULTS, NEAR_SECONDS, ARMED = 4, (0.2, 0.5, 3.0), (0, 4, 8)
 """How many faults a hostile run gets within how many virtual seconds; and, since the story may take less than one, how many more
 within a short while, and how many that wait for a step."""
 GRACE = (0, 0, 1, 3)

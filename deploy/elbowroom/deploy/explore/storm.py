@@ -37,7 +37,9 @@ from elbowroom.sim import nemesis
 from elbowroom.wire import ApiRequest, decode_value
 
 FAULTS, FAULTY_SECONDS = (0, 3, 8, 8, 12), 20.0
-"""How many faults a hostile storm gets, and within how many virtual seconds."""
+ARMED = (0, 4, 8, 12)
+"""How many faults a hostile storm gets, within how many virtual seconds, and how many that wait for a step (most steps are not passed
+in time)."""
 SETTLES_SECONDS = 900.0
 """Crash back-off is up to five minutes, and the check of memory waits for ten to fifteen seconds a time."""
 AGAIN_MAX = 40
@@ -112,7 +114,7 @@ def storm(seed: int, profile: Profile, *, hostile: bool) -> Storm:
     rng, who = random.Random(f"{seed}/mix"), peers(made.nodes)
     kinds = rng.sample(nemesis.KINDS, rng.randint(1, len(nemesis.KINDS)))
     faults = nemesis.plan(seed, who, links(made.nodes), duration=FAULTY_SECONDS, count=rng.choice(FAULTS), kinds=kinds)
-    armed = nemesis.armed(seed, who, duration=FAULTY_SECONDS / 2, count=rng.choice((1, 2, 4)))
+    armed = nemesis.armed(seed, who, duration=FAULTY_SECONDS / 2, count=rng.choice(ARMED))
     return Storm(seed, made, (*faults, *armed))
 
 
