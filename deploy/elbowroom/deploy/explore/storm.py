@@ -38,8 +38,8 @@ from elbowroom.wire import ApiRequest, decode_value
 
 FAULTS, FAULTY_SECONDS = (0, 3, 8, 8, 12), 20.0
 ARMED = (0, 4, 8, 12)
-"""How many faults a hostile storm gets, within how many virtual seconds, and how many that wait for a step (most steps are not passed
-in time)."""
+"""How many faults a hostile storm gets, within how many virtual seconds, and how many that wait for a step (most steps are not
+passed in time)."""
 SETTLES_SECONDS = 900.0
 """Crash back-off is up to five minutes, and the check of memory waits for ten to fifteen seconds a time."""
 AGAIN_MAX = 40
