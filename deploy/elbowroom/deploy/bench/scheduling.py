@@ -65,10 +65,13 @@ def of_size(nodes: int, bound: int, cycles: int, preemptors: int) -> list[Figure
         binding = bench.bind(bound)
         pods = bench.pods
         took = [bench.resize(number) for number in range(min(nodes, cycles))]
+        del bench
+        gc.collect()  # so that no full pass over two clusters at once falls into what is timed
         differing = _Bench(nodes, PODS_A_NODE - max(1, bound // nodes))
         differing.bind(FIRST)
         varied = differing.bind(bound, differ=True)
-        del bench, differing
+        del differing
+        gc.collect()
         crowded = _Bench(nodes, FULL.pods, FULL)
         preempting = crowded.preempt(preemptors)
     return [
@@ -204,8 +207,11 @@ class _Bench:
     def bind(self, count: int, *, differ: bool = False) -> float:
         """The seconds that it takes to bind so many new pods, until it has seen them bound."""
         took = 0.0
-        cpus = [f"{50_000 + 10 * number}u" if differ else self._shape.pod_cpu for number in range(count)]
-        arriving = [self._event("pods", "ADDED", _pod(self.pods + number, cpu=cpu)) for number, cpu in enumerate(cpus)]
+        cpu = self._shape.pod_cpu
+        sizes = [f"{104_857_600 + number}" if differ else "100Mi" for number in range(count)]
+        arriving = [
+            self._event("pods", "ADDED", _pod(self.pods + number, cpu=cpu, memory=size)) for number, size in enumerate(sizes)
+        ]
         names = {f"pod-{self.pods + number}": self.pods + number for number in range(count)}
         bound: dict[str, str] = {}
         for event in arriving:
@@ -215,7 +221,7 @@ class _Bench:
             took += self._answered(bound)
         took += self._answered(bound)
         for name, node in bound.items():
-            document = _pod(names[name], node, cpu=cpus[names[name] - self.pods])
+            document = _pod(names[name], node, cpu=cpu, memory=sizes[names[name] - self.pods])
             took += self._step(Received("apiserver", self._event("pods", "MODIFIED", document)), bound)
         self.pods += count
         return took
@@ -321,9 +327,11 @@ def _node(number: int, cpu: str = ROOMY.node_cpu) -> dict[str, Any]:
     }
 
 
-def _pod(number: int, node: str = "", *, priority: int = 0, cpu: str = "150m", granted: str = "") -> dict[str, Any]:
+def _pod(
+    number: int, node: str = "", *, priority: int = 0, cpu: str = "150m", memory: str = "100Mi", granted: str = ""
+) -> dict[str, Any]:
     """A pod as it is written; with ``granted`` less than ``cpu`` its resize is deferred."""
-    requests = {"cpu": cpu, "memory": "100Mi"}
+    requests = {"cpu": cpu, "memory": memory}
     name = f"{'web' if priority else 'pod'}-{number}"
     status: dict[str, Any] = {"phase": "Running" if node else "Pending"}
     if node:
