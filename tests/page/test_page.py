@@ -184,7 +184,9 @@ def test_a_violation_shows_its_evidence() -> None:
 
 
 def test_an_empty_history_is_told_so() -> None:
-    assert "The history is empty" in made(History.of([]))
+    text = made(History.of([]))
+    assert "The history is empty" in text
+    assert "Unknown: nothing was written." in text
 
 
 @given(

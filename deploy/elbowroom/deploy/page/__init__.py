@@ -30,7 +30,7 @@ def _verdicts(report: Report) -> tuple[Verdict, ...]:
     return tuple(
         Verdict(
             invariant,
-            "broken" if invariant in broken else "held",
+            "broken" if invariant in broken else "unknown" if invariant in report.crashed else "held",
             report.looked_at[invariant],
             " ".join((check.__doc__ or "").split()).partition(": ")[2].partition(". ")[0].rstrip(".").replace("``", ""),
         )
