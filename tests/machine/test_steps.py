@@ -2,7 +2,7 @@
 
 import pytest
 
-from elbowroom.deploy.explore.preemption import preemption
+from elbowroom.deploy.explore.run import Run, outcome
 from elbowroom.machine.steps import is_step
 
 
@@ -27,6 +27,6 @@ def test_a_label_is_known_or_not(kind: str, label: str, known: bool) -> None:
 
 
 def test_every_step_of_a_resize_by_preemption_is_in_the_catalogue() -> None:
-    passed = {(name.partition("/")[0], label.partition(" ")[0]) for name, label in preemption(1).world.steps}
+    passed = {(name.partition("/")[0], label.partition(" ")[0]) for name, label in outcome(Run(1)).world.steps}
     assert len(passed) > 40
     assert not {(kind, label) for kind, label in passed if not is_step(kind, label)}
