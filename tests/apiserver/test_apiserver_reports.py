@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from apiserver_world import World, a_node, a_pod
 
+from elbowroom.machine import Note
 from elbowroom.wire import StreamBookmark
 
 STATE = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
@@ -47,3 +48,28 @@ def test_who_refused_a_resize_can_be_told_and_nothing_has_changed(resources: Any
     assert answer.status == code and words in answer.message
     assert world.get("pods", "a", namespace="default").body == before
     assert world.get("resourcequotas", "full", namespace="default").body["status"]["used"] == {"requests.cpu": "1"}
+
+
+def test_a_history_is_cut_by_half_when_it_is_too_long_and_not_before() -> None:
+    world = World(history_max=40)
+    start = world.list("configmaps").revision
+
+    def floors() -> list[int]:
+        world.wait(1)  # the rows go, a few at a time
+        return [effect.fields["floor"] for effect in world.effects if isinstance(effect, Note) and effect.name == "compacted"]
+
+    def write(until: int) -> None:
+        for number in range(world.list("configmaps").revision, until):
+            world.create("configmaps", {"metadata": {"name": f"c{number}"}}, "default")
+
+    write(40)
+    assert floors() == []
+    assert len(world.watch("configmaps", resourceVersion=str(start)).told) == 40 - start
+    write(41)
+    assert floors() == [21]
+    end = world.watch("configmaps", resourceVersion=str(start)).end
+    assert end is not None and "too old resource version" in end.message
+    write(61)
+    assert floors() == [21]
+    write(62)
+    assert floors() == [21, 42]

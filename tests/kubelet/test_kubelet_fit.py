@@ -6,7 +6,7 @@ import pytest
 from elbowroom.api.objects import Node, Pod
 from elbowroom.api.resources import Resources
 from elbowroom.kubelet.admission import Crowd, Lack, Neighbour, lacks
-from elbowroom.kubelet.allocation import Deferred, Rules, judge
+from elbowroom.kubelet.allocation import Deferred, Infeasible, Rules, increases, infeasible, judge
 from elbowroom.kubelet.config import KubeletConfig
 
 GI = 1 << 30
@@ -75,3 +75,41 @@ def test_a_critical_resize_that_nobody_can_make_room_for_waits() -> None:
     others = Crowd.of([Neighbour(pod("b", "3"), {"cpu": 3000})])
     verdict = judge(pod("a", "2"), pod("a", "1"), others, Rules(a_node(cpu="4"), KubeletConfig({}), evicts_for_resize=True))
     assert isinstance(verdict, Deferred) and verdict.cause == "UnexpectedAdmissionError"
+
+
+def a_pod(*memory: tuple[str, str], cpu: str = "") -> Pod:
+    """A pod whose containers have these memory requests and limits."""
+    containers = [
+        {
+            "name": f"c{n}",
+            "resources": {"requests": {"memory": request, **({"cpu": cpu} if cpu else {})}, "limits": {"memory": limit}},
+        }
+        for n, (request, limit) in enumerate(memory)
+    ]
+    return msgspec.convert({"metadata": {"name": "a", "uid": "a"}, "spec": {"containers": containers}}, Pod)
+
+
+def test_all_that_the_node_has_may_be_asked_for_and_not_a_bit_more() -> None:
+    small, exact, more = (a_pod(("1Gi", "8Gi"), cpu=cpu) for cpu in ("1", "4", "4001m"))
+    rules = Rules(a_node(cpu="4", memory="8Gi"), KubeletConfig({"InPlacePodLevelResourcesVerticalScaling": True}))
+    assert infeasible(exact, small, rules) is None
+    refused = infeasible(more, small, rules)
+    assert isinstance(refused, Infeasible)
+    assert refused.message == "Node didn't have enough capacity: cpu, requested: 4001, capacity: 4000"
+    tiny = a_pod(("1", "8Gi"), cpu="1m")
+    nameless = infeasible(tiny, tiny, Rules(a_node(), rules.config))
+    assert isinstance(nameless, Infeasible), "of what the node does not name it has nothing"
+    assert nameless.message == "Node didn't have enough capacity: memory, requested: 1, capacity: 0"
+    assert infeasible(a_pod(), a_pod(), Rules(a_node(), rules.config)) is None, "who asks for nothing asks not for too much"
+
+
+def test_one_container_that_may_swap_is_enough() -> None:
+    config = KubeletConfig({"InPlacePodLevelResourcesVerticalScaling": True}, swap=True)
+    old, new = a_pod(("1Gi", "2Gi"), ("1Gi", "2Gi")), a_pod(("1Gi", "2Gi"), ("1500Mi", "2Gi"))
+    refused = infeasible(new, old, Rules(a_node(cpu="4", memory="8Gi"), config))
+    assert isinstance(refused, Infeasible) and refused.detail == "swap_limitation"
+
+
+def test_the_least_that_is_new_is_an_increase() -> None:
+    without, least = a_pod(("1Gi", "2Gi")), a_pod(("1Gi", "2Gi"), cpu="1m")
+    assert increases(least, without) and not increases(without, least) and not increases(least, least)

@@ -4,6 +4,7 @@ from typing import Any
 
 from kubelet_world import API, KUBELET, World, a_container, a_pod
 
+from elbowroom.kubelet.checkpoint import ALLOCATED, Checkpoint, PodResources
 from elbowroom.wire import Code, StreamEnd, decode_value
 from elbowroom.wire.cri import CreateContainer, UpdateContainerResources
 
@@ -215,3 +216,12 @@ def test_under_the_static_policy_a_pod_without_exclusive_cpus_is_resized() -> No
     world.api.resize("b", requests={"cpu": "1500m"})
     world.until(lambda: world.is_settled("b"), within=1)
     assert world.container("b")["resources"]["requests"]["cpu"] == "1500m"
+
+
+def test_what_is_durable_already_is_not_written_again() -> None:
+    checkpoint = Checkpoint(ALLOCATED)
+    checkpoint.put("uid", PodResources())
+    assert [type(effect).__name__ for effect in checkpoint.save()] == ["Note", "Persist", "Note"]
+    assert checkpoint.save() == []
+    checkpoint.put("uid", PodResources(containers=None))
+    assert len(checkpoint.save()) == 3

@@ -25,40 +25,51 @@ class Region:
 
 
 _KUBELET = ("kubelet/test_kubelet_reports.py", "kubelet/test_kubelet_machine.py")
-_DECISIONS = tuple(
-    f"kubelet/test_kubelet_decisions.py::test_{name}"
-    for name in (
-        "a_pod_is_refused_in_upstreams_words",
-        "the_number_of_pods_comes_first",
-        "a_resize_is_judged_by_room",
-        "in_v137_more_than_the_node_has_is_deferred",
-        "what_a_node_can_never_do_is_infeasible",
-        "only_requests_make_a_resize_an_increase",
-        "a_critical_pod_evicts_where_the_kubelet_may",
-        "nobody_to_push_out_is_told_in_upstreams_words",
-    )
+_FIT = (
+    "kubelet/test_kubelet_fit.py",
+    *(
+        f"kubelet/test_kubelet_decisions.py::test_{name}"
+        for name in (
+            "a_resize_is_judged_by_room",
+            "in_v137_more_than_the_node_has_is_deferred",
+            "what_a_node_can_never_do_is_infeasible",
+            "only_requests_make_a_resize_an_increase",
+            "a_critical_pod_evicts_where_the_kubelet_may",
+        )
+    ),
 )
-_QUEUE = (
-    "scheduler/test_scheduler_queue.py",
-    "scheduler/test_scheduler_reports.py",
-    "scheduler/test_scheduler_paths.py",
-)
-_VICTIMS = ("scheduler/test_scheduler_reports.py", "scheduler/test_scheduler_victims.py", "scheduler/test_scheduler_paths.py")
 
 REGIONS = (
+    Region(
+        "the maximum rule",
+        tuple(
+            f"elbowroom.api.resources:{name}"
+            for name in (
+                "maximum",
+                "_largest",
+                "_effective_requests",
+                "_status_requests",
+                "_aggregate",
+                "_allocated_or_nothing",
+                "_allocated",
+                "_actual_or_nothing",
+                "_actual",
+            )
+        ),
+        ("api/test_api_maximum.py", "api/test_api_resources.py"),
+    ),
     Region(
         "the fit rule",
         (
             "elbowroom.kubelet.admission:Lack.amount",
             "elbowroom.kubelet.admission:lacks",
-            "elbowroom.kubelet.admission:refusal",
             "elbowroom.kubelet.admission:Crowd.without",
             "elbowroom.kubelet.allocation:judge",
             "elbowroom.kubelet.allocation:infeasible",
             "elbowroom.kubelet.allocation:_above_allocatable",
             "elbowroom.kubelet.allocation:increases",
         ),
-        ("kubelet/test_kubelet_fit.py", *_DECISIONS, *_KUBELET),
+        _FIT,
     ),
     Region(
         "the fit rule",
@@ -66,38 +77,45 @@ REGIONS = (
             "elbowroom.scheduler.plugins.resources:_Fits.check",
             "elbowroom.scheduler.plugins.resources:_ResizeFits.check",
             "elbowroom.scheduler.plugins.resources:_ResizeFits._requested",
-            "elbowroom.scheduler.plugins.resources:_ordered",
         ),
-        ("scheduler/test_scheduler_plugins.py", *_VICTIMS),
-    ),
-    Region(
-        "the maximum rule",
         (
-            "elbowroom.api.resources:maximum",
-            "elbowroom.api.resources:_largest",
-            "elbowroom.api.resources:_effective_requests",
-            "elbowroom.api.resources:_status_requests",
-            "elbowroom.api.resources:_aggregate",
-            "elbowroom.api.resources:_allocated_or_nothing",
-            "elbowroom.api.resources:_allocated",
-            "elbowroom.api.resources:_actual_or_nothing",
-            "elbowroom.api.resources:_actual",
+            "scheduler/test_scheduler_reports.py",
+            "scheduler/test_scheduler_plugins.py",
+            "scheduler/test_scheduler_victims.py",
+            "scheduler/test_scheduler_paths.py",
         ),
-        ("api/test_api_resources.py", "scheduler/test_scheduler_cache.py"),
     ),
     Region(
-        "the maximum rule", ("elbowroom.kubelet.worker:PodWorker.counts", "elbowroom.kubelet.worker:PodWorker.active"), _KUBELET
+        "the reprieve loop",
+        (
+            "elbowroom.scheduler.preemption:_reprieve",
+            "elbowroom.scheduler.preemption:importance",
+            "elbowroom.scheduler.preemption:violating",
+            "elbowroom.scheduler.preemption:_makes_room",
+            "elbowroom.scheduler.preemption:_cost",
+        ),
+        ("scheduler/test_scheduler_reports.py", "scheduler/test_scheduler_victims.py", "scheduler/test_scheduler_paths.py"),
+    ),
+    Region(
+        "the order of commits",
+        ("elbowroom.apiserver.machine:ApiServer._made", "elbowroom.apiserver.machine:ApiServer._raise_floor"),
+        ("apiserver/test_machine.py", "apiserver/test_apiserver_reports.py", "apiserver/test_watch.py"),
+    ),
+    Region(
+        "the order of commits",
+        (
+            "elbowroom.kubelet.checkpoint:Checkpoint.save",
+            "elbowroom.kubelet.resizes:Resizes._grant",
+            "elbowroom.kubelet.resizer:Resizer._updated",
+        ),
+        (*_KUBELET, "kubelet/test_preview_machine.py"),
     ),
     Region(
         "the retry triggers",
         (
-            "elbowroom.kubelet.machine:Kubelet._change",
-            "elbowroom.kubelet.machine:Kubelet._remove",
-            "elbowroom.kubelet.machine:Kubelet.over",
             "elbowroom.kubelet.resizes:Resizes.attempt_all",
             "elbowroom.kubelet.resizes:Resizes.wished",
             "elbowroom.kubelet.resizes:Resizes.node_changed",
-            "elbowroom.kubelet.resizes:Resizes.victims_ended",
             "elbowroom.kubelet.resizes:shrinks",
         ),
         _KUBELET,
@@ -105,46 +123,13 @@ REGIONS = (
     Region(
         "the retry triggers",
         (
-            "elbowroom.scheduler.plugins.resources:_elsewhere",
             "elbowroom.scheduler.plugins.resources:_pod_gone",
             "elbowroom.scheduler.plugins.resources:_pod_shrank",
             "elbowroom.scheduler.plugins.resources:_fits_empty",
-            "elbowroom.scheduler.plugins.resources:_node_came",
             "elbowroom.scheduler.plugins.resources:_node_grew",
-            "elbowroom.scheduler.plugins.deferred:DeferredPodScheduling._policy_lifted",
-            "elbowroom.scheduler.plugins.deferred:DeferredPodScheduling._own_node_came",
             "elbowroom.scheduler.plugins.deferred:DeferredPodScheduling._neighbour_changed",
         ),
-        _QUEUE,
-    ),
-    Region(
-        "the reprieve loop",
-        (
-            "elbowroom.scheduler.preemption:victims_on",
-            "elbowroom.scheduler.preemption:_reprieve",
-            "elbowroom.scheduler.preemption:importance",
-            "elbowroom.scheduler.preemption:violating",
-            "elbowroom.scheduler.preemption:check_with_nominated",
-            "elbowroom.scheduler.preemption:ineligible",
-            "elbowroom.scheduler.preemption:_makes_room",
-            "elbowroom.scheduler.preemption:_cost",
-        ),
-        _VICTIMS,
-    ),
-    Region(
-        "the order of commits",
-        ("elbowroom.apiserver.machine:ApiServer._made", "elbowroom.apiserver.machine:ApiServer._raise_floor"),
-        ("apiserver/test_machine.py", "apiserver/test_watch.py"),
-    ),
-    Region(
-        "the order of commits",
-        (
-            "elbowroom.kubelet.checkpoint:Checkpoint.save",
-            "elbowroom.kubelet.resizes:Resizes._grant",
-            "elbowroom.kubelet.worker:PodWorker._start",
-            "elbowroom.kubelet.resizer:Resizer._updated",
-        ),
-        (*_KUBELET, "kubelet/test_kubelet_crashes.py::test_a_corrupt_checkpoint_keeps_the_kubelet_from_starting"),
+        ("scheduler/test_scheduler_queue.py", "scheduler/test_scheduler_reports.py", "scheduler/test_scheduler_paths.py"),
     ),
 )
 

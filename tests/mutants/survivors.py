@@ -1,3 +1,28 @@
 """Single-line mutations that no test can tell from the code, and why: each is the same in all that anybody sees."""
 
-SURVIVORS: dict[str, str] = {}
+_MADE = "elbowroom.apiserver.machine:ApiServer._made: "
+_MEMORY = "only how long a parsed document is kept in memory: it is made again from its bytes when it is asked for"
+_DROPPING = "the floor could rise again while old rows are still being dropped: they go all the same, a timer later"
+_FLOOR = "elbowroom.apiserver.machine:ApiServer._raise_floor: "
+_RAISED = (
+    "[Step('C1'), persist, Step('C2'), Note('compacted', {'floor': self._store.floor}), *ended, SetTimer(DROPPING, now)]",
+    "[Step('C1'), persist, Note('compacted', {'floor': self._store.floor}), Step('C2'), *ended, SetTimer(DROPPING, now)]",
+    "[Step('C1'), persist, Step('C2'), *ended, Note('compacted', {'floor': self._store.floor}), SetTimer(DROPPING, now)]",
+    "[Step('C1'), persist, Step('C2'), Note('compacted', {'floor': self._store.floor}), SetTimer(DROPPING, now), *ended]",
+)
+_AFTER = "the floor is durable first; in which order the rest follows is no promise, and no reader can see it"
+
+SURVIVORS: dict[str, str] = {
+    "elbowroom.api.resources:maximum: value > largest[name] => value >= largest[name]": "of equal numbers either is the largest",
+    "elbowroom.api.resources:_largest: value > largest[name] => value >= largest[name]": "of equal amounts either is the largest",
+    "elbowroom.api.resources:_aggregate: [*pod.status.container_statuses, *pod.status.init_container_statuses] => "
+    "[*pod.status.init_container_statuses, *pod.status.container_statuses]": "no two containers of a pod bear one name",
+    "elbowroom.kubelet.admission:lacks: 4 => 5": "any number above those of the four known resources puts the others last",
+    _MADE + "effects.append(Step('A9')) => (after) for change in served.changes:": _MEMORY,
+    _MADE + "change.old.release() => pass": _MEMORY,
+    _MADE + "change.record.release() => pass": _MEMORY,
+    _MADE + "if change.deleted: => if not change.deleted:": _MEMORY,
+    _FLOOR + "self._dropping = True => pass": _DROPPING,
+    _FLOOR + "True => False": _DROPPING,
+    **{f"{_FLOOR}{_RAISED[0]} => {other}": _AFTER for other in _RAISED[1:]},
+}

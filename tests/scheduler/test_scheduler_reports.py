@@ -42,3 +42,12 @@ def test_a_victims_mark_is_its_condition_and_nothing_else() -> None:
     (mark,) = [request for request in cluster.requests if request.verb == "patch" and request.name == "low"]
     assert sorted(json.loads(mark.body)["status"]) == ["$setElementOrder/conditions", "conditions"]
     assert cluster.deleted() == ["low"]
+
+
+def test_a_node_takes_as_many_pods_as_it_says_and_of_what_it_does_not_name_none() -> None:
+    cluster = Cluster().nodes(node("n1", pods="2")).pods(pod("a"), pod("b")).settle()
+    assert (cluster.node_of("a"), cluster.node_of("b")) == ("n1", "n1")
+    cluster.pods(pod("c")).settle()
+    assert cluster.node_of("c") == ""
+    cluster = Cluster().nodes(node("n1")).pods(pod("d", requests={"example.com/x": "1"})).settle()
+    assert cluster.node_of("d") == ""
