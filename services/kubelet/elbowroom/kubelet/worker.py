@@ -150,6 +150,8 @@ class PodWorker:
         """Updates of containers that were answered and whose events are to come."""
         self._backoff: dict[str, CrashBackoff] = {}
         self._sandbox_attempt = 0
+        self._sandbox_doubted = False
+        """A sandbox was asked for, and nobody knows whether it was made."""
         self._resizer = Resizer(kubelet, self)
         self._rest_until = Instant(0)
         self._pinner = Pinner(kubelet, self, lambda: self._stopping)
@@ -571,7 +573,11 @@ class PodWorker:
 
         def done(now: Instant, body: bytes) -> None:
             self.sandbox = SandboxState(name, self.uid, pod.metadata.name, pod.metadata.namespace, True, now, request.pod_cgroup)
-            self._resizer.made(config)
+            if self._sandbox_doubted:
+                self._stale = True  # an earlier request may have made it, for what was allocated then
+            else:
+                self._resizer.made(config)
+            self._sandbox_doubted = False
             self._sandbox_workload = request.workload
             self._stopping.clear()
             self._touched = True
@@ -579,6 +585,7 @@ class PodWorker:
                 self._kubelet.tell(now, "RemovePodSandbox", SandboxId(old.sandbox))
 
         def failed(now: Instant, code: Code, message: str) -> None:
+            self._sandbox_doubted = self._sandbox_doubted or not code.definite
             if code is Code.ALREADY_EXISTS:
                 self._sandbox_attempt = attempt + 1
             why = f"Failed to create pod sandbox: {rpc_error(code, message)}"
