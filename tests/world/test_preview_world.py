@@ -92,9 +92,15 @@ def test_sets_end_as_their_pods_were_allocated_whoever_dies_when(preview: str, t
         fine(seed, stormed(seed, preview, topology))
 
 
-def test_a_seed_that_failed_holds() -> None:
-    """31: a sandbox was made, the answer lost, the allocation changed; the pod's cgroup kept what it was made with."""
-    fine(31, stormed(31, "5554", "none"))
+FAILED_ONCE = {
+    31: "a sandbox was made, the answer lost, the allocation changed; the pod's cgroup kept what it was made with",
+    75: "a container was resized before it was made, and was held to the set that it was made with",
+}
+
+
+@pytest.mark.parametrize("seed", FAILED_ONCE, ids=[f"{seed}: {why}" for seed, why in FAILED_ONCE.items()])
+def test_a_seed_that_failed_holds(seed: int) -> None:
+    fine(seed, stormed(seed, "5554", "none"))
 
 
 def fine(seed: int, cluster: SimulatedCluster) -> None:

@@ -21,9 +21,14 @@ def processors_are_exclusive(history: History) -> Iterator[Violation]:
     whole: dict[tuple[str, str], bool] = {}
     own: dict[str, dict[str, tuple[frozenset[int], Record]]] = defaultdict(dict)
     began: dict[str, frozenset[int]] = {}
-    for record in history.kinds("kl.alloc", "rt.create", "rt.cpuset", "rt.exit", "rt.started"):
+    promised: dict[tuple[str, str], frozenset[int]] = {}
+    for record in history.kinds("kl.alloc", "kl.cpus", "rt.create", "rt.cpuset", "rt.exit", "rt.started"):
         here = own[record["node"]]
-        if record["kind"] == "rt.started":
+        if record["kind"] == "kl.cpus":
+            # A container may be resized before it is made: then it begins with more than it was first given.
+            for uid, originals in record["originals"].items():
+                promised.update({(uid, name): processors(text) for name, text in originals.items()})
+        elif record["kind"] == "rt.started":
             here.clear()
         elif record["kind"] == "rt.exit":
             here.pop(record["container"], None)
@@ -41,7 +46,8 @@ def processors_are_exclusive(history: History) -> Iterator[Violation]:
             for other, (taken, shown) in here.items():
                 if other != container and cpus & taken:
                     yield Violation("I-20", f"{container} and {other} share processors {sorted(cpus & taken)}", (shown, record))
-            if not began.setdefault(container, cpus) <= cpus:
+            first = began.setdefault(container, promised.get((record["uid"], record["name"]), cpus))
+            if not first <= cpus:
                 yield Violation("I-20", f"{container} began with {sorted(began[container])} and has {text}", (record,))
             here[container] = (cpus, record)
 
