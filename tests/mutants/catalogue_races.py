@@ -149,9 +149,6 @@ RACES = (
                 "self._snapshot.nodes or self._snapshot.refresh(self._cache)",
             ),
         ),
-        (
-            _RACE + "[8: a neighbour goes-none]",
-            _RACE + "[4: the scheduler dies-memory]",
-        ),
+        (_RACE + "[4: the scheduler dies-memory]",),
     ),
 )
