@@ -7,33 +7,45 @@
 NUMBER is the field's in protobuf: ``2.5`` for one that JSON shows in the parent of its message, 0 for none. TYPE is a struct, a
 scalar, a name of ``STRINGS``, or one of them behind ``[]`` (list) or ``{}`` (map by string). MARKS say what Go writes: ``-`` a zero
 value is left out, ``+`` it is always there, ``~`` there as null; none: as given. ``!`` the field is required.
-``preview`` marks fields of designs that v1.37 has not (docs/profiles.md rows 11 and 13).
+``preview`` marks fields of designs that v1.37 has not (docs/profiles.md rows 11 and 13). Made by ``tools/field_table.py``.
 """
 
 STRINGS = """
-AppArmorProfileType AzureDataDiskCachingMode AzureDataDiskKind Capability CauseType ClaimResourceStatus ConditionStatus
-ContainerRestartPolicy ContainerRestartRuleAction ContainerRestartRuleOnExitCodesOperator CoordinatedLeaseStrategy DNSPolicy
-DeletionPropagation DeploymentConditionType DeploymentStrategyType FieldSelectorOperator FinalizerName GRPCProbeMode
-HTTPProtocol HostPathType IPFamily IPFamilyPolicy LabelSelectorOperator LimitType LoadBalancerIPMode
-ManagedFieldsOperationType MountPropagationMode NamespaceConditionType NamespacePhase NodeAddressType NodeConditionType
-NodeInclusionPolicy NodePhase NodeSelectorOperator OSName PersistentVolumeAccessMode PersistentVolumeClaimConditionType
-PersistentVolumeClaimModifyVolumeStatus PersistentVolumeClaimPhase PersistentVolumeMode PodConditionType
-PodFSGroupChangePolicy PodPhase PodQOSClass PodResizeStatus PodSELinuxChangePolicy PreemptionPolicy ProcMountType Protocol
-PullPolicy RecursiveReadOnlyMode ReplicaSetConditionType ResourceHealthStatus ResourceID ResourceName ResourceQuotaScope
-ResourceResizeRestartPolicy RestartPolicy ScopeSelectorOperator SeccompProfileType SecretType ServiceAffinity
-ServiceExternalTrafficPolicy ServiceInternalTrafficPolicy ServiceType Signal StatusReason StorageMedium
-SupplementalGroupsPolicy TaintEffect TerminationMessagePolicy TolerationOperator URIScheme UnhealthyPodEvictionPolicyType
-UniqueVolumeName UnsatisfiableConstraintAction VolumeHealthStatusType types.UID
+AddressType AppArmorProfileType AzureDataDiskCachingMode AzureDataDiskKind Capability CauseType ClaimResourceStatus
+CompletionMode ConcurrencyPolicy ConditionStatus ContainerRestartPolicy ContainerRestartRuleAction
+ContainerRestartRuleOnExitCodesOperator ConversionStrategyType CoordinatedLeaseStrategy
+CustomResourceDefinitionConditionType DNSPolicy DaemonSetConditionType DaemonSetUpdateStrategyType DeletionPropagation
+DeploymentConditionType DeploymentStrategyType FieldSelectorOperator FieldValueErrorReason FinalizerName GRPCProbeMode
+HPAScalingPolicyType HTTPProtocol HorizontalPodAutoscalerConditionType HostPathType IPFamily IPFamilyPolicy JSONSchemaURL
+JobConditionType LabelSelectorOperator LimitType LoadBalancerIPMode ManagedFieldsOperationType MetricSourceType
+MetricTargetType MountPropagationMode NamespaceConditionType NamespacePhase NodeAddressType NodeConditionType
+NodeInclusionPolicy NodePhase NodeSelectorOperator OSName PathType PersistentVolumeAccessMode
+PersistentVolumeClaimConditionType PersistentVolumeClaimModifyVolumeStatus PersistentVolumeClaimPhase
+PersistentVolumeClaimRetentionPolicyType PersistentVolumeMode PersistentVolumePhase PersistentVolumeReclaimPolicy
+PodConditionType PodFSGroupChangePolicy PodFailurePolicyAction PodFailurePolicyOnExitCodesOperator PodManagementPolicyType
+PodPhase PodQOSClass PodReplacementPolicy PodResizeStatus PodSELinuxChangePolicy PolicyType PreemptionPolicy ProcMountType
+Protocol PullPolicy RecursiveReadOnlyMode ReplicaSetConditionType ResourceHealthStatus ResourceID ResourceName
+ResourceQuotaScope ResourceResizeRestartPolicy ResourceScope RestartPolicy ScalingPolicySelect ScopeSelectorOperator
+SeccompProfileType SecretType ServiceAffinity ServiceExternalTrafficPolicy ServiceInternalTrafficPolicy ServiceType Signal
+StatefulSetConditionType StatefulSetUpdateStrategyType StatusReason StorageMedium SupplementalGroupsPolicy TaintEffect
+TerminationMessagePolicy TolerationOperator URIScheme UnhealthyPodEvictionPolicyType UniqueVolumeName
+UnsatisfiableConstraintAction VolumeBindingMode VolumeHealthStatusType types.UID
 """
 
 KINDS = """
 core/v1: Pod Node Namespace LimitRange ResourceQuota Event=core.Event ConfigMap Secret ServiceAccount Binding Service
- Endpoints PodTemplate PersistentVolumeClaim
-apps/v1: Deployment ReplicaSet ControllerRevision
+ Endpoints PodTemplate PersistentVolumeClaim PersistentVolume
+apps/v1: Deployment ReplicaSet ControllerRevision StatefulSet DaemonSet
+batch/v1: Job CronJob
 policy/v1: PodDisruptionBudget Eviction
 scheduling.k8s.io/v1: PriorityClass
 coordination.k8s.io/v1: Lease
-autoscaling/v1: Scale
+autoscaling/v1: Scale HorizontalPodAutoscaler=autoscaling.HorizontalPodAutoscaler
+autoscaling/v2: HorizontalPodAutoscaler=autoscalingv2.HorizontalPodAutoscaler
+apiextensions.k8s.io/v1: CustomResourceDefinition
+discovery.k8s.io/v1: EndpointSlice
+storage.k8s.io/v1: StorageClass
+networking.k8s.io/v1: Ingress IngressClass NetworkPolicy
 authorization.k8s.io/v1: SubjectAccessReview SelfSubjectAccessReview LocalSubjectAccessReview SelfSubjectRulesReview
 authentication.k8s.io/v1: TokenReview TokenRequest SelfSubjectReview
 rbac.authorization.k8s.io/v1: Role RoleBinding ClusterRole ClusterRoleBinding
@@ -66,6 +78,11 @@ AzureDiskVolumeSource
  4 fsType string
  5 readOnly bool
  6 kind AzureDataDiskKind
+AzureFilePersistentVolumeSource
+ 1 secretName string+!
+ 2 shareName string+!
+ 3 readOnly bool-
+ 4 secretNamespace string~
 AzureFileVolumeSource
  1 secretName string+!
  2 shareName string+!
@@ -80,6 +97,17 @@ BoundObjectReference
  2 apiVersion string-
  3 name string-
  4 uid types.UID-
+CSIPersistentVolumeSource
+ 1 driver string+!
+ 2 volumeHandle string+!
+ 3 readOnly bool-
+ 4 fsType string-
+ 5 volumeAttributes {}string-
+ 6 controllerPublishSecretRef SecretReference
+ 7 nodeStageSecretRef SecretReference
+ 8 nodePublishSecretRef SecretReference
+ 9 controllerExpandSecretRef SecretReference
+ 10 nodeExpandSecretRef SecretReference
 CSIVolumeSource
  1 driver string+!
  2 readOnly bool
@@ -89,6 +117,13 @@ CSIVolumeSource
 Capabilities
  1 add []Capability- atomic
  2 drop []Capability- atomic
+CephFSPersistentVolumeSource
+ 1 monitors []string! atomic
+ 2 path string-
+ 3 user string-
+ 4 secretFile string-
+ 5 secretRef SecretReference
+ 6 readOnly bool-
 CephFSVolumeSource
  1 monitors []string! atomic
  2 path string-
@@ -96,6 +131,11 @@ CephFSVolumeSource
  4 secretFile string-
  5 secretRef LocalObjectReference
  6 readOnly bool-
+CinderPersistentVolumeSource
+ 1 volumeID string+!
+ 2 fsType string-
+ 3 readOnly bool-
+ 4 secretRef SecretReference
 CinderVolumeSource
  1 volumeID string+!
  2 fsType string-
@@ -201,6 +241,14 @@ ContainerPort
 ContainerResizePolicy
  1 resourceName ResourceName+!
  2 restartPolicy ResourceResizeRestartPolicy+!
+ContainerResourceMetricSource
+ 1 name ResourceName+!
+ 2 target MetricTarget+!
+ 3 container string+!
+ContainerResourceMetricStatus
+ 1 name ResourceName+!
+ 2 current MetricValueStatus+!
+ 3 container string+!
 ContainerRestartRule
  1 action ContainerRestartRuleAction-!
  2 exitCodes ContainerRestartRuleOnExitCodes
@@ -255,8 +303,121 @@ CreateOptions
  1 dryRun []string- atomic
  3 fieldManager string-
  4 fieldValidation string-
+CronJob
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec CronJobSpec+!
+ 3 status CronJobStatus+
+CronJobSpec
+ 1 schedule string+!
+ 8 timeZone string
+ 2 startingDeadlineSeconds int64
+ 3 concurrencyPolicy ConcurrencyPolicy-
+ 4 suspend bool
+ 5 jobTemplate JobTemplateSpec+!
+ 6 successfulJobsHistoryLimit int32
+ 7 failedJobsHistoryLimit int32
+CronJobStatus
+ 1 active []ObjectReference- atomic
+ 4 lastScheduleTime time
+ 5 lastSuccessfulTime time
+CustomResourceColumnDefinition
+ 1 name string+!
+ 2 type string+!
+ 3 format string-
+ 4 description string-
+ 5 priority int32-
+ 6 jsonPath string+!
+CustomResourceConversion
+ 1 strategy ConversionStrategyType+!
+ 2 webhook WebhookConversion
+CustomResourceDefinition
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec CustomResourceDefinitionSpec+!
+ 3 status CustomResourceDefinitionStatus+
+CustomResourceDefinitionCondition
+ 1 type CustomResourceDefinitionConditionType+!
+ 2 status ConditionStatus+!
+ 3 lastTransitionTime time+
+ 4 reason string-
+ 5 message string-
+ 6 observedGeneration int64-
+CustomResourceDefinitionNames
+ 1 plural string+!
+ 2 singular string-
+ 3 shortNames []string- atomic
+ 4 kind string+!
+ 5 listKind string-
+ 6 categories []string- atomic
+CustomResourceDefinitionSpec
+ 1 group string+!
+ 3 names CustomResourceDefinitionNames+!
+ 4 scope ResourceScope+!
+ 7 versions []CustomResourceDefinitionVersion! atomic
+ 9 conversion CustomResourceConversion
+ 10 preserveUnknownFields bool-
+CustomResourceDefinitionStatus
+ 1 conditions []CustomResourceDefinitionCondition map=type
+ 2 acceptedNames CustomResourceDefinitionNames+
+ 3 storedVersions []string atomic
+ 4 observedGeneration int64-
+CustomResourceDefinitionVersion
+ 1 name string+!
+ 2 served bool+!
+ 3 storage bool+!
+ 7 deprecated bool-
+ 8 deprecationWarning string
+ 4 schema CustomResourceValidation
+ 5 subresources CustomResourceSubresources
+ 6 additionalPrinterColumns []CustomResourceColumnDefinition- atomic
+ 9 selectableFields []SelectableField- atomic
+CustomResourceSubresourceScale
+ 1 specReplicasPath string+!
+ 2 statusReplicasPath string+!
+ 3 labelSelectorPath string
+CustomResourceSubresourceStatus
+CustomResourceSubresources
+ 1 status CustomResourceSubresourceStatus
+ 2 scale CustomResourceSubresourceScale
+CustomResourceValidation
+ 1 openAPIV3Schema JSONSchemaProps
 DaemonEndpoint
  1 Port int32+!
+DaemonSet
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec DaemonSetSpec+!
+ 3 status DaemonSetStatus+
+DaemonSetCondition
+ 1 type DaemonSetConditionType+
+ 2 status ConditionStatus+
+ 3 lastTransitionTime time+
+ 4 reason string-
+ 5 message string-
+DaemonSetSpec
+ 1 selector LabelSelector~!
+ 2 template PodTemplateSpec+!
+ 3 updateStrategy DaemonSetUpdateStrategy+
+ 4 minReadySeconds int32-
+ 6 revisionHistoryLimit int32
+DaemonSetStatus
+ 1 currentNumberScheduled int32+!
+ 2 numberMisscheduled int32+!
+ 3 desiredNumberScheduled int32+!
+ 4 numberReady int32+!
+ 5 observedGeneration int64-
+ 6 updatedNumberScheduled int32-
+ 7 numberAvailable int32-
+ 8 numberUnavailable int32-
+ 9 collisionCount int32
+ 10 conditions []DaemonSetCondition- patch=merge:type map=type
+DaemonSetUpdateStrategy
+ 1 type DaemonSetUpdateStrategyType-
+ 2 rollingUpdate RollingUpdateDaemonSet
 DeleteOptions
  0 kind string-
  0 apiVersion string-
@@ -317,20 +478,38 @@ EmptyDirVolumeSource
  1 medium StorageMedium-
  2 sizeLimit quantity
  3 mode int32
+Endpoint
+ 1 addresses []string! set
+ 2 conditions EndpointConditions+
+ 3 hostname string
+ 4 targetRef ObjectReference
+ 5 deprecatedTopology {}string-
+ 6 nodeName string
+ 7 zone string
+ 8 hints EndpointHints
 EndpointAddress atomic
  1 ip string+!
  3 hostname string-
  4 nodeName string
  2 targetRef ObjectReference
-EndpointPort atomic
- 1 name string-
- 2 port int32+!
- 3 protocol Protocol-
- 4 appProtocol string
+EndpointConditions
+ 1 ready bool
+ 2 serving bool
+ 3 terminating bool
+EndpointHints
+ 1 forZones []ForZone- atomic
+ 2 forNodes []ForNode- atomic
+EndpointSlice
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 4 addressType AddressType+!
+ 2 endpoints []Endpoint atomic
+ 3 ports []discovery.EndpointPort atomic
 EndpointSubset
  1 addresses []EndpointAddress- atomic
  2 notReadyAddresses []EndpointAddress- atomic
- 3 ports []EndpointPort- atomic
+ 3 ports []core.EndpointPort- atomic
 Endpoints
  0 kind string-
  0 apiVersion string-
@@ -392,6 +571,15 @@ EvictionResponder atomic
  2 priority int32~!
 ExecAction
  1 command []string- atomic
+ExternalDocumentation
+ 1 description string-
+ 2 url string-
+ExternalMetricSource
+ 1 metric MetricIdentifier+!
+ 2 target MetricTarget+!
+ExternalMetricStatus
+ 1 metric MetricIdentifier+!
+ 2 current MetricValueStatus+!
 FCVolumeSource
  1 targetWWNs []string- atomic
  2 lun int32
@@ -410,6 +598,12 @@ FileKeySelector atomic
  2 path string+!
  3 key string+!
  4 optional bool
+FlexPersistentVolumeSource
+ 1 driver string+!
+ 2 fsType string-
+ 3 secretRef SecretReference
+ 4 readOnly bool-
+ 5 options {}string-
 FlexVolumeSource
  1 driver string+!
  2 fsType string-
@@ -419,6 +613,10 @@ FlexVolumeSource
 FlockerVolumeSource
  1 datasetName string-
  2 datasetUUID string-
+ForNode
+ 1 name string+!
+ForZone
+ 1 name string+!
 GCEPersistentDiskVolumeSource
  1 pdName string+!
  2 fsType string-
@@ -432,10 +630,24 @@ GitRepoVolumeSource
  1 repository string+!
  2 revision string-
  3 directory string-
+GlusterfsPersistentVolumeSource
+ 1 endpoints string+!
+ 2 path string+!
+ 3 readOnly bool-
+ 4 endpointsNamespace string
 GlusterfsVolumeSource
  1 endpoints string+!
  2 path string+!
  3 readOnly bool-
+HPAScalingPolicy
+ 1 type HPAScalingPolicyType+!
+ 2 value int32+!
+ 3 periodSeconds int32+!
+HPAScalingRules
+ 3 stabilizationWindowSeconds int32
+ 1 selectPolicy ScalingPolicySelect
+ 2 policies []HPAScalingPolicy- atomic
+ 4 tolerance quantity
 HTTPGetAction
  1 path string-
  2 port intorstring+!
@@ -446,6 +658,22 @@ HTTPGetAction
 HTTPHeader
  1 name string+!
  2 value string+!
+HTTPIngressPath
+ 1 path string-
+ 3 pathType PathType~!
+ 2 backend IngressBackend+!
+HTTPIngressRuleValue
+ 1 paths []HTTPIngressPath! atomic
+HorizontalPodAutoscalerBehavior
+ 1 scaleUp HPAScalingRules
+ 2 scaleDown HPAScalingRules
+HorizontalPodAutoscalerCondition
+ 1 type HorizontalPodAutoscalerConditionType+!
+ 2 status ConditionStatus+!
+ 3 lastTransitionTime time+
+ 4 reason string-
+ 5 message string-
+ 6 observedGeneration int64
 HostAlias
  1 ip string+!
  2 hostnames []string- atomic
@@ -454,6 +682,21 @@ HostIP
 HostPathVolumeSource
  1 path string+!
  2 type HostPathType
+IPBlock
+ 1 cidr string+!
+ 2 except []string- atomic
+ISCSIPersistentVolumeSource
+ 1 targetPortal string+!
+ 2 iqn string+!
+ 3 lun int32+!
+ 4 iscsiInterface string-
+ 5 fsType string-
+ 6 readOnly bool-
+ 7 portals []string- atomic
+ 8 chapAuthDiscovery bool-
+ 11 chapAuthSession bool-
+ 10 secretRef SecretReference
+ 12 initiatorName string
 ISCSIVolumeSource
  1 targetPortal string+!
  2 iqn string+!
@@ -471,6 +714,151 @@ ImageVolumeSource
  2 pullPolicy PullPolicy-
 ImageVolumeStatus
  1 imageRef string-!
+Ingress
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec IngressSpec+
+ 3 status IngressStatus+
+IngressBackend
+ 4 service IngressServiceBackend
+ 3 resource TypedLocalObjectReference
+IngressClass
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec IngressClassSpec+
+IngressClassParametersReference
+ 1 apiGroup string
+ 2 kind string+!
+ 3 name string+!
+ 4 scope string~
+ 5 namespace string
+IngressClassSpec
+ 1 controller string-
+ 2 parameters IngressClassParametersReference
+IngressLoadBalancerIngress
+ 1 ip string-
+ 2 hostname string-
+ 4 ports []IngressPortStatus- atomic
+IngressLoadBalancerStatus
+ 1 ingress []IngressLoadBalancerIngress- atomic
+IngressPortStatus
+ 1 port int32+!
+ 2 protocol Protocol+!
+ 3 error string
+IngressRule
+ 1 host string-
+ 2.1 http HTTPIngressRuleValue
+IngressServiceBackend
+ 1 name string+!
+ 2 port ServiceBackendPort+
+IngressSpec
+ 4 ingressClassName string
+ 1 defaultBackend IngressBackend
+ 2 tls []IngressTLS- atomic
+ 3 rules []IngressRule- atomic
+IngressStatus
+ 1 loadBalancer IngressLoadBalancerStatus+
+IngressTLS
+ 1 hosts []string- atomic
+ 2 secretName string-
+JSONSchemaProps
+ 1 id string-
+ 2 $schema JSONSchemaURL-
+ 3 $ref string
+ 4 description string-
+ 5 type string-
+ 6 format string-
+ 7 title string-
+ 8 default any
+ 9 maximum float64
+ 10 exclusiveMaximum bool-
+ 11 minimum float64
+ 12 exclusiveMinimum bool-
+ 13 maxLength int64
+ 14 minLength int64
+ 15 pattern string-
+ 16 maxItems int64
+ 17 minItems int64
+ 18 uniqueItems bool-
+ 19 multipleOf float64
+ 20 enum []any- atomic
+ 21 maxProperties int64
+ 22 minProperties int64
+ 23 required []string- atomic
+ 24 items JSONSchemaProps
+ 25 allOf []JSONSchemaProps- atomic
+ 26 oneOf []JSONSchemaProps- atomic
+ 27 anyOf []JSONSchemaProps- atomic
+ 28 not JSONSchemaProps
+ 29 properties {}JSONSchemaProps-
+ 30 additionalProperties any
+ 31 patternProperties {}JSONSchemaProps-
+ 32 dependencies {}any-
+ 33 additionalItems any
+ 34 definitions {}JSONSchemaProps-
+ 35 externalDocs ExternalDocumentation
+ 36 example any
+ 37 nullable bool-
+ 38 x-kubernetes-preserve-unknown-fields bool
+ 39 x-kubernetes-embedded-resource bool-
+ 40 x-kubernetes-int-or-string bool-
+ 41 x-kubernetes-list-map-keys []string- atomic
+ 42 x-kubernetes-list-type string
+ 43 x-kubernetes-map-type string
+ 44 x-kubernetes-validations []ValidationRule- patch=merge:rule map=rule
+Job
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec JobSpec+
+ 3 status JobStatus+
+JobCondition
+ 1 type JobConditionType+!
+ 2 status ConditionStatus+!
+ 3 lastProbeTime time+
+ 4 lastTransitionTime time+
+ 5 reason string-
+ 6 message string-
+JobSchedulingConfiguration
+ 1 schedulingPolicy WorkloadPodGroupSchedulingPolicy
+ 2 schedulingConstraints WorkloadPodGroupSchedulingConstraints
+ 3 disruptionMode WorkloadPodGroupDisruptionMode
+ 4 resourceClaims []WorkloadPodGroupResourceClaim- patch=merge:name map=name
+JobSpec
+ 1 parallelism int32
+ 2 completions int32
+ 3 activeDeadlineSeconds int64
+ 11 podFailurePolicy PodFailurePolicy
+ 16 successPolicy SuccessPolicy
+ 7 backoffLimit int32
+ 12 backoffLimitPerIndex int32
+ 13 maxFailedIndexes int32
+ 4 selector LabelSelector
+ 5 manualSelector bool
+ 6 template PodTemplateSpec+!
+ 8 ttlSecondsAfterFinished int32
+ 9 completionMode CompletionMode
+ 10 suspend bool
+ 14 podReplacementPolicy PodReplacementPolicy
+ 15 managedBy string
+ 17 scheduling JobSchedulingConfiguration
+JobStatus
+ 1 conditions []JobCondition- patch=merge:type atomic
+ 2 startTime time
+ 3 completionTime time
+ 4 active int32-
+ 5 succeeded int32-
+ 6 failed int32-
+ 11 terminating int32
+ 7 completedIndexes string-
+ 10 failedIndexes string
+ 8 uncountedTerminatedPods UncountedTerminatedPods
+ 9 ready int32
+JobTemplateSpec
+ 1 metadata ObjectMeta+
+ 2 spec JobSpec+
 KeyToPath
  1 key string+!
  2 path string+!
@@ -547,6 +935,9 @@ LocalSubjectAccessReview
  1 metadata ObjectMeta+
  2 spec SubjectAccessReviewSpec+!
  3 status SubjectAccessReviewStatus+
+LocalVolumeSource
+ 1 path string+!
+ 2 fsType string
 ManagedFieldsEntry
  1 manager string-
  2 operation ManagedFieldsOperationType-
@@ -555,6 +946,32 @@ ManagedFieldsEntry
  6 fieldsType string-
  7 fieldsV1 any
  8 subresource string-
+MetricIdentifier
+ 1 name string+!
+ 2 selector LabelSelector
+MetricSpec
+ 1 type MetricSourceType+!
+ 2 object ObjectMetricSource
+ 3 pods PodsMetricSource
+ 4 resource ResourceMetricSource
+ 7 containerResource ContainerResourceMetricSource
+ 5 external ExternalMetricSource
+MetricStatus
+ 1 type MetricSourceType+!
+ 2 object ObjectMetricStatus
+ 3 pods PodsMetricStatus
+ 4 resource ResourceMetricStatus
+ 7 containerResource ContainerResourceMetricStatus
+ 5 external ExternalMetricStatus
+MetricTarget
+ 1 type MetricTargetType+!
+ 2 value quantity
+ 3 averageValue quantity
+ 4 averageUtilization int32
+MetricValueStatus
+ 1 value quantity
+ 2 averageValue quantity
+ 3 averageUtilization int32
 ModifyVolumeStatus
  1 targetVolumeAttributesClassName string-
  2 status PersistentVolumeClaimModifyVolumeStatus+!
@@ -579,6 +996,30 @@ NamespaceSpec
 NamespaceStatus
  1 phase NamespacePhase-
  2 conditions []NamespaceCondition- patch=merge:type map=type
+NetworkPolicy
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec NetworkPolicySpec+
+NetworkPolicyEgressRule
+ 1 ports []NetworkPolicyPort- atomic
+ 2 to []NetworkPolicyPeer- atomic
+NetworkPolicyIngressRule
+ 1 ports []NetworkPolicyPort- atomic
+ 2 from []NetworkPolicyPeer- atomic
+NetworkPolicyPeer
+ 1 podSelector LabelSelector
+ 2 namespaceSelector LabelSelector
+ 3 ipBlock IPBlock
+NetworkPolicyPort
+ 1 protocol Protocol
+ 2 port intorstring
+ 3 endPort int32
+NetworkPolicySpec
+ 1 podSelector LabelSelector+
+ 2 ingress []NetworkPolicyIngressRule- atomic
+ 3 egress []NetworkPolicyEgressRule- atomic
+ 4 policyTypes []PolicyType- atomic
 Node
  0 kind string-
  0 apiVersion string-
@@ -702,6 +1143,14 @@ ObjectMeta
  13 ownerReferences []OwnerReference- patch=merge:uid map=uid
  14 finalizers []string- patch=merge set
  17 managedFields []ManagedFieldsEntry- atomic
+ObjectMetricSource
+ 1 describedObject autoscalingv2.CrossVersionObjectReference+!
+ 2 target MetricTarget+!
+ 3 metric MetricIdentifier+!
+ObjectMetricStatus
+ 1 metric MetricIdentifier+!
+ 2 current MetricValueStatus+!
+ 3 describedObject autoscalingv2.CrossVersionObjectReference+!
 ObjectReference atomic
  1 kind string-
  2 namespace string-
@@ -728,6 +1177,12 @@ PatchOptions
  2 force bool
  3 fieldManager string-
  4 fieldValidation string-
+PersistentVolume
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec PersistentVolumeSpec+
+ 3 status PersistentVolumeStatus+
 PersistentVolumeClaim
  0 kind string-
  0 apiVersion string-
@@ -767,6 +1222,43 @@ PersistentVolumeClaimTemplate
 PersistentVolumeClaimVolumeSource
  1 claimName string+!
  2 readOnly bool-
+PersistentVolumeSpec
+ 1 capacity ResourceList-
+ 2.1 gcePersistentDisk GCEPersistentDiskVolumeSource
+ 2.2 awsElasticBlockStore AWSElasticBlockStoreVolumeSource
+ 2.3 hostPath HostPathVolumeSource
+ 2.4 glusterfs GlusterfsPersistentVolumeSource
+ 2.5 nfs NFSVolumeSource
+ 2.6 rbd RBDPersistentVolumeSource
+ 2.7 iscsi ISCSIPersistentVolumeSource
+ 2.8 cinder CinderPersistentVolumeSource
+ 2.9 cephfs CephFSPersistentVolumeSource
+ 2.10 fc FCVolumeSource
+ 2.11 flocker FlockerVolumeSource
+ 2.12 flexVolume FlexPersistentVolumeSource
+ 2.13 azureFile AzureFilePersistentVolumeSource
+ 2.14 vsphereVolume VsphereVirtualDiskVolumeSource
+ 2.15 quobyte QuobyteVolumeSource
+ 2.16 azureDisk AzureDiskVolumeSource
+ 2.17 photonPersistentDisk PhotonPersistentDiskVolumeSource
+ 2.18 portworxVolume PortworxVolumeSource
+ 2.19 scaleIO ScaleIOPersistentVolumeSource
+ 2.20 local LocalVolumeSource
+ 2.21 storageos StorageOSPersistentVolumeSource
+ 2.22 csi CSIPersistentVolumeSource
+ 3 accessModes []PersistentVolumeAccessMode- atomic
+ 4 claimRef ObjectReference
+ 5 persistentVolumeReclaimPolicy PersistentVolumeReclaimPolicy-
+ 6 storageClassName string-
+ 7 mountOptions []string- atomic
+ 8 volumeMode PersistentVolumeMode
+ 9 nodeAffinity VolumeNodeAffinity
+ 10 volumeAttributesClassName string
+PersistentVolumeStatus
+ 1 phase PersistentVolumePhase-
+ 2 message string-
+ 3 reason string-
+ 4 lastPhaseTransitionTime time
 PhotonPersistentDiskVolumeSource
  1 pdID string+!
  2 fsType string-
@@ -835,6 +1327,19 @@ PodDisruptionBudgetStatus
 PodExtendedResourceClaimStatus
  1 requestMappings []ContainerExtendedResourceRequest! atomic
  2 resourceClaimName string+!
+PodFailurePolicy
+ 1 rules []PodFailurePolicyRule! atomic
+PodFailurePolicyOnExitCodesRequirement
+ 1 containerName string
+ 2 operator PodFailurePolicyOnExitCodesOperator+!
+ 3 values []int32! set
+PodFailurePolicyOnPodConditionsPattern
+ 1 type PodConditionType+!
+ 2 status ConditionStatus+
+PodFailurePolicyRule
+ 1 action PodFailurePolicyAction+!
+ 2 onExitCodes PodFailurePolicyOnExitCodesRequirement
+ 3 onPodConditions []PodFailurePolicyOnPodConditionsPattern- atomic
 PodIP
  1 ip string+!
 PodOS
@@ -946,6 +1451,12 @@ PodVolumeHealth
  1 name string+!
  2 healthConditions []VolumeHealthCondition- patch=merge:status map=status,reason
  3 lastTransitionTime time+
+PodsMetricSource
+ 1 metric MetricIdentifier+!
+ 2 target MetricTarget+!
+PodsMetricStatus
+ 1 metric MetricIdentifier+!
+ 2 current MetricValueStatus+!
 PolicyRule
  1 verbs []string! atomic
  2 apiGroups []string- atomic
@@ -996,6 +1507,15 @@ QuobyteVolumeSource
  4 user string-
  5 group string-
  6 tenant string-
+RBDPersistentVolumeSource
+ 1 monitors []string! atomic
+ 2 image string+!
+ 3 fsType string-
+ 4 pool string-
+ 5 user string-
+ 6 keyring string-
+ 7 secretRef SecretReference
+ 8 readOnly bool-
 RBDVolumeSource
  1 monitors []string! atomic
  2 image string+!
@@ -1051,6 +1571,12 @@ ResourceHealth
  1 resourceID ResourceID+!
  2 health ResourceHealthStatus-
  6 message string
+ResourceMetricSource
+ 1 name ResourceName+!
+ 2 target MetricTarget+!
+ResourceMetricStatus
+ 1 name ResourceName+!
+ 2 current MetricValueStatus+!
 ResourceQuota
  0 kind string-
  0 apiVersion string-
@@ -1091,9 +1617,15 @@ RoleRef atomic
  1 apiGroup string+
  2 kind string+!
  3 name string+!
+RollingUpdateDaemonSet
+ 1 maxUnavailable intorstring
+ 2 maxSurge intorstring
 RollingUpdateDeployment
  1 maxUnavailable intorstring
  2 maxSurge intorstring
+RollingUpdateStatefulSetStrategy
+ 1 partition int32
+ 2 maxUnavailable intorstring
 SELinuxOptions
  1 user string-
  2 role string-
@@ -1105,10 +1637,21 @@ Scale
  1 metadata ObjectMeta+
  2 spec ScaleSpec+
  3 status ScaleStatus+
+ScaleIOPersistentVolumeSource
+ 1 gateway string+!
+ 2 system string+!
+ 3 secretRef SecretReference~!
+ 4 sslEnabled bool-
+ 5 protectionDomain string-
+ 6 storagePool string-
+ 7 storageMode string-
+ 8 volumeName string-
+ 9 fsType string-
+ 10 readOnly bool-
 ScaleIOVolumeSource
  1 gateway string+!
  2 system string+!
- 3 secretRef LocalObjectReference~
+ 3 secretRef LocalObjectReference~!
  4 sslEnabled bool-
  5 protectionDomain string-
  6 storagePool string-
@@ -1149,6 +1692,9 @@ SecretProjection
  1.1 name string-
  2 items []KeyToPath- atomic
  4 optional bool
+SecretReference atomic
+ 1 name string-
+ 2 namespace string-
 SecretVolumeSource
  1 secretName string-
  2 items []KeyToPath- atomic
@@ -1168,6 +1714,8 @@ SecurityContext
  9 procMount ProcMountType
  11 seccompProfile SeccompProfile
  12 appArmorProfile AppArmorProfile
+SelectableField
+ 1 jsonPath string+!
 SelfSubjectAccessReview
  0 kind string-
  0 apiVersion string-
@@ -1210,6 +1758,9 @@ ServiceAccountTokenProjection
  2 expirationSeconds int64
  3 path string+!
  4 user int64
+ServiceBackendPort atomic
+ 1 name string-
+ 2 number int32-
 ServicePort
  1 name string-
  2 protocol Protocol-
@@ -1217,6 +1768,11 @@ ServicePort
  3 port int32+!
  4 targetPort intorstring+
  5 nodePort int32-
+ServiceReference
+ 1 namespace string+!
+ 2 name string+!
+ 3 path string
+ 4 port int32
 ServiceSpec
  1 ports []ServicePort- patch=merge:port map=port,protocol
  2 selector {}string- atomic
@@ -1247,6 +1803,49 @@ ShardInfo
  1 selector string+!
 SleepAction
  1 seconds int64+!
+StatefulSet
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec StatefulSetSpec+!
+ 3 status StatefulSetStatus+
+StatefulSetCondition
+ 1 type StatefulSetConditionType+
+ 2 status ConditionStatus+
+ 3 lastTransitionTime time+
+ 4 reason string-
+ 5 message string-
+StatefulSetOrdinals
+ 1 start int32+
+StatefulSetPersistentVolumeClaimRetentionPolicy
+ 1 whenDeleted PersistentVolumeClaimRetentionPolicyType-
+ 2 whenScaled PersistentVolumeClaimRetentionPolicyType-
+StatefulSetSpec
+ 1 replicas int32
+ 2 selector LabelSelector~!
+ 3 template PodTemplateSpec+!
+ 4 volumeClaimTemplates []PersistentVolumeClaim- atomic
+ 5 serviceName string+
+ 6 podManagementPolicy PodManagementPolicyType-
+ 7 updateStrategy StatefulSetUpdateStrategy+
+ 8 revisionHistoryLimit int32
+ 9 minReadySeconds int32-
+ 10 persistentVolumeClaimRetentionPolicy StatefulSetPersistentVolumeClaimRetentionPolicy
+ 11 ordinals StatefulSetOrdinals
+StatefulSetStatus
+ 1 observedGeneration int64-
+ 2 replicas int32+!
+ 3 readyReplicas int32-
+ 4 currentReplicas int32-
+ 5 updatedReplicas int32-
+ 6 currentRevision string-
+ 7 updateRevision string-
+ 9 collisionCount int32
+ 10 conditions []StatefulSetCondition- patch=merge:type map=type
+ 11 availableReplicas int32+
+StatefulSetUpdateStrategy
+ 1 type StatefulSetUpdateStrategyType-
+ 2 rollingUpdate RollingUpdateStatefulSetStrategy
 Status
  0 kind string-
  0 apiVersion string-
@@ -1267,6 +1866,23 @@ StatusDetails
  6 uid types.UID-
  4 causes []StatusCause- atomic
  5 retryAfterSeconds int32-
+StorageClass
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 provisioner string+!
+ 3 parameters {}string-
+ 4 reclaimPolicy PersistentVolumeReclaimPolicy
+ 5 mountOptions []string- atomic
+ 6 allowVolumeExpansion bool
+ 7 volumeBindingMode VolumeBindingMode
+ 8 allowedTopologies []TopologySelectorTerm- atomic
+StorageOSPersistentVolumeSource
+ 1 volumeName string-
+ 2 volumeNamespace string-
+ 3 fsType string-
+ 4 readOnly bool-
+ 5 secretRef ObjectReference
 StorageOSVolumeSource
  1 volumeName string-
  2 volumeNamespace string-
@@ -1301,6 +1917,11 @@ SubjectRulesReviewStatus
  2 nonResourceRules []NonResourceRule! atomic
  3 incomplete bool+!
  4 evaluationError string-
+SuccessPolicy
+ 1 rules []SuccessPolicyRule! atomic
+SuccessPolicyRule
+ 1 succeededIndexes string
+ 2 succeededCount int32
 Sysctl
  1 name string+!
  2 value string+!
@@ -1346,6 +1967,13 @@ Toleration
  3 value string-
  4 effect TaintEffect-
  5 tolerationSeconds int64
+TopologyConstraint
+ 1 key string+!
+TopologySelectorLabelRequirement
+ 1 key string+!
+ 2 values []string! atomic
+TopologySelectorTerm atomic
+ 1 matchLabelExpressions []TopologySelectorLabelRequirement- atomic
 TopologySpreadConstraint
  1 maxSkew int32+!
  2 topologyKey string+!
@@ -1364,6 +1992,9 @@ TypedObjectReference
  2 kind string+!
  3 name string+!
  4 namespace string
+UncountedTerminatedPods
+ 1 succeeded []types.UID- set
+ 2 failed []types.UID- set
 UpdateOptions
  0 kind string-
  0 apiVersion string-
@@ -1375,6 +2006,13 @@ UserInfo
  2 uid string-
  3 groups []string- atomic
  4 extra {}[]string-
+ValidationRule
+ 1 rule string+!
+ 2 message string-
+ 3 messageExpression string-
+ 4 reason FieldValueErrorReason
+ 5 fieldPath string-
+ 6 optionalOldSelf bool
 Volume
  1 name string+!
  2.1 hostPath HostPathVolumeSource
@@ -1432,6 +2070,8 @@ VolumeMountStatus
  3 readOnly bool-
  4 recursiveReadOnly RecursiveReadOnlyMode
  5 volumeStatus VolumeStatus
+VolumeNodeAffinity
+ 1 required NodeSelector
 VolumeProjection
  1 secret SecretProjection
  2 downwardAPI DownwardAPIProjection
@@ -1449,6 +2089,13 @@ VsphereVirtualDiskVolumeSource
  2 fsType string-
  3 storagePolicyName string-
  4 storagePolicyID string-
+WebhookClientConfig
+ 3 url string
+ 1 service ServiceReference
+ 2 caBundle bytes-
+WebhookConversion
+ 2 clientConfig WebhookClientConfig
+ 3 conversionReviewVersions []string! atomic
 WeightedPodAffinityTerm
  1 weight int32+!
  2 podAffinityTerm PodAffinityTerm+!
@@ -1457,6 +2104,72 @@ WindowsSecurityContextOptions
  2 gmsaCredentialSpec string
  3 runAsUserName string
  4 hostProcess bool
+WorkloadPodGroupAllDisruptionMode
+WorkloadPodGroupBasicSchedulingPolicy
+WorkloadPodGroupDisruptionMode
+ 1 single WorkloadPodGroupSingleDisruptionMode
+ 2 all WorkloadPodGroupAllDisruptionMode
+WorkloadPodGroupGangSchedulingPolicy
+ 1 minCount int32
+WorkloadPodGroupResourceClaim
+ 1 name string+!
+ 2 resourceClaimName string
+ 3 resourceClaimTemplateName string
+WorkloadPodGroupSchedulingConstraints
+ 1 topology []TopologyConstraint- atomic
+WorkloadPodGroupSchedulingPolicy
+ 1 basic WorkloadPodGroupBasicSchedulingPolicy
+ 2 gang WorkloadPodGroupGangSchedulingPolicy
+WorkloadPodGroupSingleDisruptionMode
+autoscaling.CrossVersionObjectReference atomic
+ 1 kind string+!
+ 2 name string+!
+ 3 apiVersion string-
+autoscaling.HorizontalPodAutoscaler
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec autoscaling.HorizontalPodAutoscalerSpec+!
+ 3 status autoscaling.HorizontalPodAutoscalerStatus+
+autoscaling.HorizontalPodAutoscalerSpec
+ 1 scaleTargetRef autoscaling.CrossVersionObjectReference+!
+ 2 minReplicas int32
+ 3 maxReplicas int32+!
+ 4 targetCPUUtilizationPercentage int32
+autoscaling.HorizontalPodAutoscalerStatus
+ 1 observedGeneration int64
+ 2 lastScaleTime time
+ 3 currentReplicas int32+!
+ 4 desiredReplicas int32+!
+ 5 currentCPUUtilizationPercentage int32
+autoscalingv2.CrossVersionObjectReference
+ 1 kind string+!
+ 2 name string+!
+ 3 apiVersion string-
+autoscalingv2.HorizontalPodAutoscaler
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec autoscalingv2.HorizontalPodAutoscalerSpec+!
+ 3 status autoscalingv2.HorizontalPodAutoscalerStatus+
+autoscalingv2.HorizontalPodAutoscalerSpec
+ 1 scaleTargetRef autoscalingv2.CrossVersionObjectReference+!
+ 2 minReplicas int32
+ 3 maxReplicas int32+!
+ 4 metrics []MetricSpec- atomic
+ 5 behavior HorizontalPodAutoscalerBehavior
+autoscalingv2.HorizontalPodAutoscalerStatus
+ 1 observedGeneration int64
+ 2 lastScaleTime time
+ 3 currentReplicas int32-
+ 4 desiredReplicas int32+!
+ 5 currentMetrics []MetricStatus atomic
+ 6 conditions []HorizontalPodAutoscalerCondition- patch=merge:type map=type
+core.EndpointPort atomic
+ 1 name string-
+ 2 port int32+!
+ 3 protocol Protocol-
+ 4 appProtocol string
 core.Event
  0 kind string-
  0 apiVersion string-
@@ -1478,6 +2191,11 @@ core.Event
 core.EventSeries
  1 count int32-
  2 lastObservedTime microtime+
+discovery.EndpointPort atomic
+ 1 name string
+ 2 protocol Protocol
+ 3 port int32
+ 4 appProtocol string
 events.Event
  0 kind string-
  0 apiVersion string-
