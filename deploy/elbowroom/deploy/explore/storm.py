@@ -243,6 +243,8 @@ def _lost(cluster: SimulatedCluster, made: Plan) -> str:
 
 def _settled(cluster: SimulatedCluster, made: Plan) -> bool:
     """One that was made anew and for which there is no room, since another holds what it has, is never bound."""
+    if not all(cluster.world.alive(name) for name in cluster.world.names()):
+        return False
     return all(
         is_settled(pod) and (_in_force(pod) or (not pod.spec.node_name and _has_no_room(cluster, made, pod)))
         for pod in cluster.pods.store.values()
