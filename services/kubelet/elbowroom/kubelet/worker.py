@@ -279,7 +279,8 @@ class PodWorker:
             self._stopping = {container: at for container, at in self._stopping.items() if container in alive}
 
     def _correct(self, sandbox: SandboxState) -> None:
-        """Actuated is what the runtime was last told, even where an answer was lost."""
+        """Actuated is what the runtime was last told, even where an answer was lost; that it was found is written down, too, for
+        nothing may follow that would write it."""
         if self._call is not None or self.layer is None:
             return
         layer, level = self.actuated, self.allocated_pod.spec.resources
@@ -290,6 +291,7 @@ class PodWorker:
             found = actuation.told(state, actuation.amounts(recorded, layer.level or level, unbound=state.name in self.unbound))
             if found is not None:
                 self.record(state.name, found.record(), "found")
+                self._kubelet.emit(*self._kubelet.actuated.save())
 
     def granted(self, now: Instant) -> None:
         """It was allocated something else."""
