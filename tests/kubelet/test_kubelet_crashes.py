@@ -123,6 +123,28 @@ def actuated_was_allocated(world: World) -> None:
             assert note["cfg"].get("memory_limit_bytes", 0) in allocated[note["uid"], note["name"]]
 
 
+def the_record_is_complete(world: World) -> None:
+    """What has come to rest is on the disk as it was allocated, whoever of the kubelet's lives carried it out."""
+
+    def amounts(key: str) -> dict[tuple[str, str, str, str], int]:
+        entries = world.disk(key) or {}
+        return {
+            (uid, name, part, resource): amount
+            for uid, pod in entries.items()
+            for name, said in (pod.get("ContainerResources") or {}).items()
+            for part in ("requests", "limits")
+            for resource, amount in of(said.get(part)).items()
+            if amount and resource in ("cpu", "memory")
+        }
+
+    pods = world.api.objects["pods"].values()
+    alive = {pod["metadata"]["uid"] for pod in pods if pod.get("status", {}).get("phase") == "Running"}
+    allocated, actuated = amounts("allocated_pods_state"), amounts("actuated_pods_state")
+    assert {key: value for key, value in actuated.items() if key[0] in alive} == {
+        key: value for key, value in allocated.items() if key[0] in alive
+    }
+
+
 @pytest.mark.parametrize("scenario", list(SCENARIOS))
 def test_a_kubelet_may_die_before_each_of_its_effects(scenario: str) -> None:
     prepare, act, holds = SCENARIOS[scenario]
@@ -146,6 +168,7 @@ def test_a_kubelet_may_die_before_each_of_its_effects(scenario: str) -> None:
         world.run(3)
         limits_hold(world)
         actuated_was_allocated(world)
+        the_record_is_complete(world)
         for name in ("a", "r", "b"):
             if world.api.pod(name) is not None:
                 restarts = [s["restartCount"] for s in world.status(name)["containerStatuses"]]

@@ -5,7 +5,7 @@
 
 import pytest
 
-from elbowroom.deploy.explore.run import Ended, Run, make
+from elbowroom.deploy.explore.run import Ended, Point, Run, make
 from elbowroom.deploy.explore.run import profile_for as profile
 from elbowroom.deploy.explore.storm_plan import NODE_CPU, NODE_MEMORY, plan
 
@@ -38,6 +38,12 @@ def test_a_storm_with_faults_ends_there_too(block: int, name: str) -> None:
 def test_a_resize_that_was_infeasible_on_a_small_node_is_granted_when_it_grows() -> None:
     """Seed 9 ends with the node's growth, which no timer and no other pod's resize tells of."""
     fine(make(Run(9, scenario=SCENARIO)))
+
+
+@pytest.mark.parametrize("point", ["K14.4#2:kill", "K14.4#2:disk", "K13.4#2:disk"])
+def test_what_a_dying_kubelet_could_not_write_down_is_written_by_the_next(point: str) -> None:
+    """Storm 2: the runtime had carried out an update whose record was lost, so the next life has nothing more to tell it."""
+    fine(make(Run(2, profile="v1.37", scenario=SCENARIO, points=(Point.of(f"kubelet/node-1@{point}"),))))
 
 
 @pytest.mark.parametrize("name", PROFILES)
