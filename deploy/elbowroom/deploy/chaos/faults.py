@@ -106,7 +106,9 @@ def _kill(ground: Ground, fault: kinds.Kill, rng: Random) -> Begun:
 
 
 def _power_cut(ground: Ground) -> Begun:
-    """Every process by its id, as fast as one can, so that none is started again before the last is dead."""
+    """Every process by its id, as fast as one can, so that none is started again before the last is dead. After one cut it waits
+    until there is power again."""
+    _until(ground, lambda: all(component["pid"] for component in ground.components().values()))
     pids = [component["pid"] for component in ground.components().values() if component["pid"]]
     for pid in dict.fromkeys(pids):
         with suppress(ProcessLookupError):

@@ -25,6 +25,11 @@ class RelayedTopology(Topology):
     relay: str = ""
     apiserver_config: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def shares_connections(self) -> bool:
+        """Where links run through a relay, each is one."""
+        return super().shares_connections and not self.relay
+
     def apiserver(self, facade: dict[str, Any]) -> MachineSpec:
         made = super().apiserver(facade)
         return msgspec.structs.replace(made, config={**made.config, **self.apiserver_config})
