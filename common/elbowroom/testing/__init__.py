@@ -1,1 +1,1 @@
-"""Builders and fixtures."""
+"""For tests: of elbowroom itself, and of controllers that resize (docs/testing.md)."""

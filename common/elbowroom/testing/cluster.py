@@ -1,7 +1,8 @@
 """A cluster of real processes, used as people use it: by the command line, by kubectl and over HTTPS.
 
-``running`` brings one up under a home of its own and takes it down again. Nothing here waits for a time: ``until`` looks again and
-again for a fact, and says what it saw last if that does not come.
+``Api`` is what can be done with a kubeconfig alone, wherever the cluster runs. ``running`` brings one up under a home of its own
+and takes it down again. Nothing here waits for a time: ``until`` looks again and again for a fact, and says what it saw last if
+that does not come.
 """
 
 import os
@@ -21,6 +22,8 @@ from elbowroom.api.resources import actual_requests, allocated_requests, spec_re
 from elbowroom.client import Answer, HttpClient, Witness
 from elbowroom.deploy import control
 from elbowroom.deploy.home import Home
+from elbowroom.history.files import load
+from elbowroom.history.records import History
 
 PATIENCE_SECONDS = 20.0
 LOOK_AGAIN_SECONDS = 0.02
@@ -54,64 +57,12 @@ def until(
         time.sleep(LOOK_AGAIN_SECONDS)
 
 
-class Cluster:
-    """A cluster under ``folder`` (HOME and ELBOWROOM_HOME of all that is run), named ``name``. It need not be up."""
+class Api:
+    """The API behind a kubeconfig, which need not exist yet."""
 
-    def __init__(self, folder: Path, name: str = "default") -> None:
-        self.folder, self.name = folder, name
-        self.home = folder / "clusters" / name
-        self.kubeconfig = self.home / "kubeconfig"
-        self.environment = {
-            **os.environ,
-            "HOME": str(folder),
-            "ELBOWROOM_HOME": str(folder / "clusters"),
-            "ELBOWROOM_NAME": name,
-            "KUBECONFIG": str(self.kubeconfig),
-            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        }
-        self.kubectl_binary = os.environ.get("KUBECTL", str(BIN / "kubectl"))
-        """Which kubectl: that of the environment variable KUBECTL, or the one installed beside this Python."""
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
         self._http: HttpClient | None = None
-
-    # ------------------------------------------------------------ commands
-
-    def run(self, *command: str, stdin: str = "", within: float = 60.0, environment: Mapping[str, str] | None = None) -> Ran:
-        """Run a command to its end, whatever that is."""
-        where = {**self.environment, **(environment or {})}
-        return subprocess.run(command, input=stdin, env=where, capture_output=True, text=True, timeout=within, check=False)
-
-    def try_elbowroom(self, *arguments: str) -> Ran:
-        return self.run(str(BIN / "elbowroom"), *arguments)
-
-    def elbowroom(self, *arguments: str) -> str:
-        """What an elbowroom command printed, which must have exited with 0."""
-        return _succeeded(self.try_elbowroom(*arguments))
-
-    def try_kubectl(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> Ran:
-        return self.run(self.kubectl_binary, *arguments, stdin=stdin, environment=environment)
-
-    def kubectl(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
-        """What a kubectl command printed, which must have exited with 0."""
-        return _succeeded(self.try_kubectl(*arguments, stdin=stdin, environment=environment))
-
-    # ------------------------------------------------------------ components
-
-    def status(self) -> Document:
-        """What ``elbowroom status -o json`` prints, without the start of a process."""
-        home = Home(self.name, self.home.parent)
-        answer: Document = control.ask(home.control(), {"do": "status"})["ok"]
-        return answer
-
-    def components(self) -> dict[str, Document]:
-        return {component["name"]: component for component in self.status()["components"]}
-
-    def restarts(self, component: str) -> int:
-        return int(self.components()[component]["restarts"])
-
-    def await_running(self, component: str) -> None:
-        until(f"{component} runs", lambda: self.components()[component]["state"] == "running")
-
-    # ------------------------------------------------------------ the API
 
     def client(self) -> HttpClient:
         """A connection of its own; the caller closes it."""
@@ -141,6 +92,76 @@ class Cluster:
             return {}
         assert answer.status < 300, f"{method} {path}: {answer.status} {answer.document}"
         return dict(answer.document)
+
+
+class Cluster(Api):
+    """A cluster under ``folder`` (HOME and ELBOWROOM_HOME of all that is run), named ``name``. It need not be up."""
+
+    def __init__(self, folder: Path, name: str = "default") -> None:
+        self.folder, self.name = folder, name
+        self.home = folder / "clusters" / name
+        super().__init__(self.home / "kubeconfig")
+        self.environment = {
+            **os.environ,
+            "HOME": str(folder),
+            "ELBOWROOM_HOME": str(folder / "clusters"),
+            "ELBOWROOM_NAME": name,
+            "KUBECONFIG": str(self.kubeconfig),
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+        }
+        self.kubectl_binary = os.environ.get("KUBECTL", str(BIN / "kubectl"))
+        """Which kubectl: that of the environment variable KUBECTL, or the one installed beside this Python."""
+
+    # ------------------------------------------------------------ commands
+
+    def run(self, *command: str, stdin: str = "", within: float = 60.0, environment: Mapping[str, str] | None = None) -> Ran:
+        """Run a command to its end, whatever that is."""
+        where = {**self.environment, **(environment or {})}
+        return subprocess.run(command, input=stdin, env=where, capture_output=True, text=True, timeout=within, check=False)
+
+    def try_elbowroom(self, *arguments: str) -> Ran:
+        return self.run(str(BIN / "elbowroom"), *arguments)
+
+    def elbowroom(self, *arguments: str) -> str:
+        """What an elbowroom command printed, which must have exited with 0."""
+        return _succeeded(self.try_elbowroom(*arguments))
+
+    def try_kubectl(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> Ran:
+        return self.run(self.kubectl_binary, *arguments, stdin=stdin, environment=environment)
+
+    def kubectl(self, *arguments: str, stdin: str = "", environment: Mapping[str, str] | None = None) -> str:
+        """What a kubectl command printed, which must have exited with 0."""
+        return _succeeded(self.try_kubectl(*arguments, stdin=stdin, environment=environment))
+
+    # ------------------------------------------------------------ components
+
+    def status(self) -> Document:
+        """What ``elbowroom status -o json`` prints, without the start of a process."""
+        answer: Document = self._command({"do": "status"})
+        return answer
+
+    def kill(self, component: str, *, signal: str = "KILL", at: str | None = None, hits: int = 1, stay_dead: bool = False) -> None:
+        """``elbowroom kill``; UserError if there is no such component or step."""
+        request = {"do": "kill", "component": component, "signal": signal, "at": at, "hits": hits, "stayDead": stay_dead}
+        self._command(request)
+
+    def _command(self, request: Document) -> Any:
+        return control.ask(Home(self.name, self.home.parent).control(), request)["ok"]
+
+    def history(self) -> History:
+        """All that was recorded so far."""
+        return load(Home(self.name, self.home.parent).histories)
+
+    def components(self) -> dict[str, Document]:
+        return {component["name"]: component for component in self.status()["components"]}
+
+    def restarts(self, component: str) -> int:
+        return int(self.components()[component]["restarts"])
+
+    def await_running(self, component: str) -> None:
+        until(f"{component} runs", lambda: self.components()[component]["state"] == "running")
+
+    # ------------------------------------------------------------ the API
 
     def pods(self, selector: str = "") -> dict[str, Pod]:
         """The pods of the namespace ``default`` by name, as they are now."""

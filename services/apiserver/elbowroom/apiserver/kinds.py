@@ -960,7 +960,7 @@ def resources(pods: Resource) -> dict[str, Resource]:
         Resource(budget, _with_status(budget, _budget_status_errors), name_rule="path"),
         Resource(LimitRangeStrategy()),
         Resource(quota, _with_status(quota, _quota_status_errors), returns_deleted=True),
-        Resource(EventStrategy(), fields=EVENT_FIELDS),
+        Resource(EventStrategy(), fields=EVENT_FIELDS, name_rule="path"),
         Resource(LeaseStrategy()),
         Resource(ConfigMapStrategy()),
         Resource(ServiceAccountStrategy(), returns_deleted=True),

@@ -47,7 +47,7 @@ def subdomain_rule(name: str, is_prefix: bool) -> list[str]:
 
 
 def path_rule(name: str, is_prefix: bool) -> list[str]:
-    """Kinds whose name only has to fit into a URL (budgets)."""
+    """Kinds whose name only has to fit into a URL (budgets, roles, events: client libraries name those ``web.`` and a suffix)."""
     if not is_prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{mark}'" for mark in "/%" if mark in name]
