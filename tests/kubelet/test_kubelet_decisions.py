@@ -12,7 +12,7 @@ from elbowroom.api.gates import profile_of
 from elbowroom.api.objects import Node, Pod, ResourceRequirements
 from elbowroom.api.quantity import format_bytes, format_milli
 from elbowroom.api.resources import effective_requests, of, spec_requests
-from elbowroom.kubelet import actuation, admission, checkpoint, lifecycle, status
+from elbowroom.kubelet import actuation, admission, checkpoint, lifecycle
 from elbowroom.kubelet.actuation import NotifySandbox, PodConfig, UpdateContainer, WritePod
 from elbowroom.kubelet.admission import Crowd, Neighbour, NoVictims
 from elbowroom.kubelet.allocation import (
@@ -33,6 +33,9 @@ from elbowroom.kubelet.checkpoint import Checkpoint, CorruptCheckpoint, PodResou
 from elbowroom.kubelet.config import ConfigError, KubeletConfig, cpu_set, duration, parse
 from elbowroom.kubelet.lifecycle import Ended, RunSandbox, Situation, StartContainer, StopContainer, StopSandbox, Wait
 from elbowroom.kubelet.pending import PendingQueue, Rank
+from elbowroom.kubelet.status.document import document
+from elbowroom.kubelet.status.patches import differs, owned_types, patch
+from elbowroom.kubelet.status.shown import Shown
 from elbowroom.machine import Instant, Persist, seconds
 from elbowroom.wire.cri import ContainerState, ContainerStats, LinuxResources, PodStats, SandboxState
 
@@ -825,9 +828,9 @@ def test_crash_back_off_doubles_from_10_to_300_seconds_and_another_size_starts_a
 # ---------------------------------------------------------------- status
 
 
-def shown(pod: Pod, sandbox: SandboxState | None = None, previous: Any = None, **more: Any) -> status.Shown:
+def shown(pod: Pod, sandbox: SandboxState | None = None, previous: Any = None, **more: Any) -> Shown:
     layers = more.pop("actuated", desired(pod, CONFIG))
-    return status.Shown(NOW, pod, pod, layers, sandbox, previous or {}, NOW, **more)
+    return Shown(NOW, pod, pod, layers, sandbox, previous or {}, NOW, **more)
 
 
 def running(name: str, resources: LinuxResources) -> SandboxState:
@@ -863,13 +866,13 @@ def test_actual_resources_are_the_allocation_overlaid_by_the_runtime(
     allocated: Any, runtime: LinuxResources, expected: Any
 ) -> None:
     pod = a_pod({"name": "c", "image": "i", "resources": allocated})
-    assert status.document(shown(pod, running("c", runtime)))["containerStatuses"][0]["resources"] == expected
+    assert document(shown(pod, running("c", runtime)))["containerStatuses"][0]["resources"] == expected
 
 
 def test_a_memory_request_is_shown_as_it_was_actuated() -> None:
     pod = a_pod(a_container(memory="2Gi"))
     layers = PodResources(containers={"c": ResourceRequirements(requests={"memory": "1Gi"})})
-    doc = status.document(shown(pod, running("c", LinuxResources(2)), actuated=layers))
+    doc = document(shown(pod, running("c", LinuxResources(2)), actuated=layers))
     assert doc["containerStatuses"][0]["resources"]["requests"]["memory"] == "1Gi"
     assert doc["containerStatuses"][0]["allocatedResources"]["memory"] == "2Gi"
 
@@ -877,15 +880,15 @@ def test_a_memory_request_is_shown_as_it_was_actuated() -> None:
 def test_a_value_that_the_runtime_does_not_tell_stays_as_it_was_told() -> None:
     pod = a_pod(a_container(limits={"memory": "2Gi"}))
     told = {"name": "c", "containerID": "elbowroom://s_c_0", "state": {"running": {}}, "resources": {"limits": {"memory": "1Gi"}}}
-    doc = status.document(shown(pod, running("c", LinuxResources(2)), {"containerStatuses": [told]}))
+    doc = document(shown(pod, running("c", LinuxResources(2)), {"containerStatuses": [told]}))
     assert doc["containerStatuses"][0]["resources"]["limits"]["memory"] == "1Gi"
     other = {**told, "containerID": "elbowroom://s_c_9"}
-    doc = status.document(shown(pod, running("c", LinuxResources(2)), {"containerStatuses": [other]}))
+    doc = document(shown(pod, running("c", LinuxResources(2)), {"containerStatuses": [other]}))
     assert doc["containerStatuses"][0]["resources"]["limits"]["memory"] == "2Gi"
 
 
 def test_a_container_that_never_ran_has_no_resources_in_its_status() -> None:
-    doc = status.document(shown(a_pod(a_container(cpu="1"))))
+    doc = document(shown(a_pod(a_container(cpu="1"))))
     found = doc["containerStatuses"][0]
     assert found["state"] == {"waiting": {"reason": "ContainerCreating"}} and "resources" not in found
     assert doc["phase"] == "Pending" and doc["resources"] == {"requests": {"cpu": "1"}}
@@ -905,27 +908,27 @@ def test_a_container_that_never_ran_has_no_resources_in_its_status() -> None:
 def test_the_phase_of_a_pod(policy: str, states: list[ContainerState], over: bool, phase: str) -> None:
     pod = a_pod(a_container("x"), a_container("y"), restartPolicy=policy)
     sandbox = SandboxState("s", "u", "p", "ns", True, 0, LinuxResources(), tuple(states))
-    assert status.document(shown(pod, sandbox, over=over))["phase"] == phase
+    assert document(shown(pod, sandbox, over=over))["phase"] == phase
 
 
 def test_conditions_keep_their_transition_time_while_their_status_stays() -> None:
     pod = a_pod(a_container())
     before = {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}]}
-    doc = status.document(shown(pod, running("c", LinuxResources(2)), before))
+    doc = document(shown(pod, running("c", LinuxResources(2)), before))
     by_type = {c["type"]: c for c in doc["conditions"]}
     assert by_type["Ready"]["lastTransitionTime"] == "2020-01-01T00:00:00Z"
     assert by_type["ContainersReady"]["lastTransitionTime"] == "1970-01-01T00:01:40Z"
 
 
-OWNED = status.owned_types(preemption_disabled=True, evicted=False)
+OWNED = owned_types(preemption_disabled=True, evicted=False)
 
 
 def test_timestamps_alone_are_no_difference() -> None:
     pod = a_pod(a_container())
-    doc = status.document(shown(pod, running("c", LinuxResources(2))))
+    doc = document(shown(pod, running("c", LinuxResources(2))))
     later = {**doc, "conditions": [{**c, "lastTransitionTime": "2030-01-01T00:00:00Z"} for c in doc["conditions"]]}
-    assert not status.differs(later, doc, OWNED)
-    assert status.differs({**doc, "observedGeneration": 9}, doc, OWNED)
+    assert not differs(later, doc, OWNED)
+    assert differs({**doc, "observedGeneration": 9}, doc, OWNED)
 
 
 def test_a_patch_removes_the_kubelets_conditions_and_keeps_others() -> None:
@@ -939,7 +942,7 @@ def test_a_patch_removes_the_kubelets_conditions_and_keeps_others() -> None:
         ],
     }
     wanted = {"phase": "Running", "reason": None, "conditions": [{"type": "Ready", "status": "True"}]}
-    assert status.patch("u", wanted, known, OWNED) == {
+    assert patch("u", wanted, known, OWNED) == {
         "metadata": {"uid": "u"},
         "status": {
             "reason": None,

@@ -8,8 +8,9 @@ from kubelet_world import KUBELET, NODE, RUNTIME, World, a_container, a_pod
 
 from elbowroom.api.gates import RESIZE_PREEMPTION
 from elbowroom.api.objects import Pod, ResourceRequirements
-from elbowroom.kubelet import status
 from elbowroom.kubelet.checkpoint import PodResources
+from elbowroom.kubelet.status.document import document
+from elbowroom.kubelet.status.shown import Shown
 from elbowroom.machine import Instant, Received
 from elbowroom.wire import Call, Code, Message, Reply, decode_value, encode_value
 from elbowroom.wire.cri import (
@@ -733,7 +734,7 @@ def test_a_runtime_that_tells_nothing_is_believed_to_have_what_it_was_given() ->
     state = ContainerState("s_c_0", "s", "c", 0, "i", "running", LinuxResources())
     sandbox = SandboxState("s", "u", "p", "ns", True, 0, LinuxResources(), (state,))
     layer = PodResources(containers={"c": given})
-    doc = status.document(status.Shown(Instant(1), pod, pod, layer, sandbox, {}, Instant(0)))
+    doc = document(Shown(Instant(1), pod, pod, layer, sandbox, {}, Instant(0)))
     assert doc["containerStatuses"][0]["resources"] == {
         "requests": {"cpu": "1", "memory": "1Gi"},
         "limits": {"cpu": "3", "memory": "3Gi"},

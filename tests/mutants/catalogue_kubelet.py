@@ -149,12 +149,12 @@ KUBELET = (
         "a limit below 10m is shown as the kernel's minimum, so the resize never looks done",
         (
             Change(
-                "elbowroom.kubelet.status:_overlay_limits",
+                "elbowroom.kubelet.status.document:_overlay_limits",
                 "told.cpu_limit > 10 or of(limits).get('cpu', 0) > 10",
                 "True",
             ),
             Change(
-                "elbowroom.kubelet.status:_overlay_requests",
+                "elbowroom.kubelet.status.document:_overlay_requests",
                 "told.cpu_request > 2 or of(requests).get('cpu', 0) > 2",
                 "True",
             ),
@@ -338,7 +338,7 @@ KUBELET = (
         "a kubelet that patches a status removes the conditions of others",
         (
             Change(
-                "elbowroom.kubelet.status:_condition_patch",
+                "elbowroom.kubelet.status.patches:_condition_patch",
                 '[{"$patch": "delete", "type": c["type"]} for c in known if c["type"] in owned and c["type"] not in names]',
                 '[{"$patch": "delete", "type": c["type"]} for c in known if c["type"] not in names]',
             ),

@@ -16,7 +16,7 @@ from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Container, Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
 from elbowroom.api.resources import of, spec_requests
 from elbowroom.cache import Change, Reflector, WorkQueue
-from elbowroom.kubelet import actuation, admission, files, keeper, proxy, shutdown, staticpods, status
+from elbowroom.kubelet import actuation, admission, files, keeper, proxy, shutdown, staticpods
 from elbowroom.kubelet import node as node_documents
 from elbowroom.kubelet.allocation import desired, same
 from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
@@ -31,7 +31,10 @@ from elbowroom.kubelet.publisher import FINAL, Publisher
 from elbowroom.kubelet.recorder import Recorder
 from elbowroom.kubelet.resizes import PERIODIC, POD_RESIZED, POD_TERMINATED, PODS_ADDED, PODS_REMOVED, Resizes, shrinks
 from elbowroom.kubelet.staticpods import StaticPods
-from elbowroom.kubelet.status import Eviction, ResizeCondition
+from elbowroom.kubelet.status.conditions import IN_PROGRESS, PENDING
+from elbowroom.kubelet.status.document import document, rejected
+from elbowroom.kubelet.status.patches import owned_types
+from elbowroom.kubelet.status.shown import Eviction, ResizeCondition, Shown
 from elbowroom.kubelet.worker import PodWorker
 from elbowroom.machine import (
     Effect,
@@ -345,31 +348,31 @@ class Kubelet:
         publication = self._publisher.get(worker.uid)
         if publication is None:
             return
-        owned = status.owned_types(
+        owned = owned_types(
             preemption_disabled=self.profile.policy_by_condition,
             evicted=worker.eviction is not None and worker.eviction.disrupted,
         )
         remove = worker.pod.is_terminating and worker.over
         if worker.refused is not None:
-            wanted: dict[str, Any] | None = status.rejected(worker.pod, now, *worker.refused)
+            wanted: dict[str, Any] | None = rejected(worker.pod, now, *worker.refused)
         elif (publication.seen.get("phase") in FINAL and not self._runs_again(worker)) or not worker.admitted:
             wanted = None  # the last word was spoken
         else:
             wanted = self._document(self._shown(now, worker, publication.seen), worker)
         self.emit(*self._publisher.say(now, worker.uid, wanted, owned, remove=remove))
 
-    def _document(self, shown: status.Shown, worker: PodWorker) -> dict[str, Any]:
+    def _document(self, shown: Shown, worker: PodWorker) -> dict[str, Any]:
         """The status, made anew only if what it is made from has changed: one step often asks for it three times."""
         if worker.told is None or worker.told[0] != shown:
-            worker.told = (shown, status.document(shown))
+            worker.told = (shown, document(shown))
         return worker.told[1]
 
-    def _shown(self, now: Instant, worker: PodWorker, previous: Mapping[str, Any]) -> status.Shown:
+    def _shown(self, now: Instant, worker: PodWorker, previous: Mapping[str, Any]) -> Shown:
         host_ip = "127.0.0.1"
         if worker.shown_sandbox is not None and not worker.ip:
             known = str(previous.get("podIP") or "")
             worker.ip = known or (host_ip if worker.pod.spec.host_network else self._free_ip())
-        return status.Shown(
+        return Shown(
             now=now,
             pod=worker.pod,
             allocated=worker.allocated_pod,
@@ -485,11 +488,11 @@ class Kubelet:
         self._look_at_machine(now)
 
     def _take_all(self, now: Instant) -> None:
-        documents = list(self._pods.store.values())
-        for document in documents:
-            if not staticpods.is_mirror(document.metadata):
-                self._take(now, document)
-        self._static.known(self._parts(document) for document in documents if staticpods.is_mirror(document.metadata))
+        known = list(self._pods.store.values())
+        for found in known:
+            if not staticpods.is_mirror(found.metadata):
+                self._take(now, found)
+        self._static.known(self._parts(found) for found in known if staticpods.is_mirror(found.metadata))
         self._booting = True
         self._static.apply(now)
         self._booting = False
@@ -545,8 +548,8 @@ class Kubelet:
             return
         # A life that died between the grant and telling of it left a condition that is not true any more.
         waits = not self._resizes.is_allocated(worker)
-        worker.pending = self._known_condition(now, worker, status.PENDING) if waits else None
-        worker.in_progress = self._known_condition(now, worker, status.IN_PROGRESS)
+        worker.pending = self._known_condition(now, worker, PENDING) if waits else None
+        worker.in_progress = self._known_condition(now, worker, IN_PROGRESS)
 
     def _known_condition(self, now: Instant, worker: PodWorker, kind: str) -> ResizeCondition | None:
         known = worker.pod.condition(kind)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.cache import Backoff
-from elbowroom.kubelet import status
+from elbowroom.kubelet.status import patches
 from elbowroom.machine import Effect, Instant, Note, Step
 from elbowroom.rpc import Calls, Finished, delete, patch
 from elbowroom.wire import ApiResponse
@@ -67,23 +67,23 @@ class Publication:
         """Does the API server know something else, or might it?"""
         if self.wanted is None:
             return False
-        return self.doubtful is not None or status.differs(self.wanted, self._known(), self.owned)
+        return self.doubtful is not None or patches.differs(self.wanted, self._known(), self.owned)
 
     def _known(self) -> Mapping[str, Any]:
         if self.sent is None or self.echo is None:
             return self.seen
-        if status.owned_part(self.seen, list(self.sent), self.owned) != self.echo:
+        if patches.owned_part(self.seen, list(self.sent), self.owned) != self.echo:
             return self.seen
         return {**self.seen, **self.sent, "conditions": _overlaid(self.seen, self.sent)}
 
     def patch(self) -> dict[str, Any]:
         assert self.wanted is not None, "there is something to say"
-        made = status.patch(self.target, self.wanted, self._known(), self.owned)
+        made = patches.patch(self.target, self.wanted, self._known(), self.owned)
         if self.doubtful is None:
             return made
         others = [c for c in self.seen.get("conditions") or () if c.get("type") not in self.owned]
         if_done = {**self.seen, **self.doubtful, "conditions": [*others, *(self.doubtful.get("conditions") or ())]}
-        return status.joined(made, status.patch(self.target, self.wanted, if_done, self.owned))
+        return patches.joined(made, patches.patch(self.target, self.wanted, if_done, self.owned))
 
 
 def _overlaid(seen: Mapping[str, Any], sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -204,7 +204,7 @@ class Publisher:
             known = decoded.status
             if revision >= publication.seen_revision:
                 publication.seen, publication.seen_revision = known, revision
-        publication.sent, publication.echo = sent, status.owned_part(known, list(sent), publication.owned)
+        publication.sent, publication.echo = sent, patches.owned_part(known, list(sent), publication.owned)
 
     def _failed(self, now: Instant, uid: str, what: str, code: int, body: bytes) -> list[Effect]:
         self._retry_at(uid, Instant(now + self._backoff.next(uid)))

@@ -16,7 +16,7 @@ from elbowroom.kubelet.actuation import NotifySandbox, Operation, PodConfig, Rec
 from elbowroom.kubelet.allocation import summary
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.metrics import Metrics
-from elbowroom.kubelet.status import ResizeCondition
+from elbowroom.kubelet.status.shown import ResizeCondition
 from elbowroom.machine import Effect, Instant, Note, Step, seconds
 from elbowroom.wire import Code, MalformedError, decode_value
 from elbowroom.wire.cri import (

@@ -32,7 +32,7 @@ from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.metrics import Metrics, priority_bucket
 from elbowroom.kubelet.pending import PendingQueue, Rank
 from elbowroom.kubelet.previews.scaling import Scaling
-from elbowroom.kubelet.status import ResizeCondition
+from elbowroom.kubelet.status.shown import ResizeCondition
 from elbowroom.kubelet.worker import PodWorker
 from elbowroom.machine import Effect, Instant, Note, Step
 

@@ -12,7 +12,7 @@ import msgspec
 from elbowroom.api.objects import Node, Pod
 from elbowroom.kubelet.config import KUBELET_CONFIG, ConfigError, duration
 from elbowroom.kubelet.machinestate import MachineState
-from elbowroom.kubelet.status import Eviction
+from elbowroom.kubelet.status.shown import Eviction
 from elbowroom.kubelet.worker import PodWorker
 from elbowroom.machine import Effect, Instant, Note, SetTimer, seconds
 

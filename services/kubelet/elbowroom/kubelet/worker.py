@@ -25,7 +25,7 @@ from elbowroom.kubelet.metrics import Metrics, operation_type
 from elbowroom.kubelet.pinning import Pinner
 from elbowroom.kubelet.previews.scaling import Scaling
 from elbowroom.kubelet.resizer import CALL_SECONDS, LONG_CALL_SECONDS, Done, Failed, Resizer, rpc_error
-from elbowroom.kubelet.status import Eviction, ResizeCondition, Shown
+from elbowroom.kubelet.status.shown import Eviction, ResizeCondition, Shown
 from elbowroom.machine import Effect, Instant, Note, parse_time, seconds
 from elbowroom.rpc import Finished
 from elbowroom.wire import Code, MalformedError, decode_value

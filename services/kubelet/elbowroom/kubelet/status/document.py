@@ -1,12 +1,7 @@
-"""What the kubelet says of a pod: the status document, and the patch that brings the API server's to it.
-
-RC-11 to RC-13 and RC-130 to RC-147. The document holds the fields that the kubelet owns, None for one that must be absent; others'
-conditions are kept. A patch is sent only for a difference that means something: of the kubelet's conditions only status, reason and
-message count (RC-138a).
-"""
+"""The status document: what the kubelet says of a pod, its containers and its resources (RC-11 to RC-13, RC-134 to RC-147)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,15 +10,12 @@ from elbowroom.api.objects import Container, Pod, ResourceList, ResourceRequirem
 from elbowroom.api.quantity import format_bytes, format_milli
 from elbowroom.api.resources import of, resource_list, spec_limits, spec_requests
 from elbowroom.kubelet.actuation import amounts, containers_of, latest, limit_of, pod_config, quota_of, request_of, shares_of
-from elbowroom.kubelet.checkpoint import PodResources
+from elbowroom.kubelet.status.conditions import conditions, phase_of
+from elbowroom.kubelet.status.shown import Shown
 from elbowroom.machine import Instant, as_time
-from elbowroom.wire.cri import ContainerState, LinuxResources, SandboxState
+from elbowroom.wire.cri import ContainerState, LinuxResources
 
 CONTAINER_PREFIX = "elbowroom://"
-
-PENDING, IN_PROGRESS, PREEMPTION_DISABLED = "PodResizePending", "PodResizeInProgress", "PodResizePreemptionDisabled"
-READY_TO_START, INITIALIZED, READY, CONTAINERS_READY = "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"
-SCHEDULED, DISRUPTED = "PodScheduled", "DisruptionTarget"
 
 _UNKNOWN = {
     "exitCode": 137,
@@ -32,82 +24,6 @@ _UNKNOWN = {
     "startedAt": None,
     "finishedAt": None,
 }
-_BY_KUBELET = (PENDING, IN_PROGRESS, READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED)
-
-
-@dataclass(frozen=True, slots=True)
-class ResizeCondition:
-    """PodResizePending or PodResizeInProgress, which are either there and True or not there at all (RC-130)."""
-
-    reason: str
-    message: str
-    generation: int
-    since: Instant
-    probed: Instant
-
-    def document(self, kind: str) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "type": kind,
-            "observedGeneration": self.generation or None,
-            "status": "True",
-            "lastProbeTime": as_time(self.probed),
-            "lastTransitionTime": as_time(self.since),
-        }
-        return _with_words(found, self.reason, self.message)
-
-
-@dataclass(frozen=True, slots=True)
-class Eviction:
-    """The kubelet itself ends the pod: what its status says if that made it fail."""
-
-    reason: str
-    message: str
-    fails: bool = False
-    """It has failed even if its containers end well."""
-    disruption: str = ""
-    """The message of the condition DisruptionTarget; empty: it gets none."""
-
-    @property
-    def disrupted(self) -> bool:
-        return bool(self.disruption)
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """All that a status is made from."""
-
-    now: Instant = field(compare=False)
-    pod: Pod
-    """As the API server has it."""
-    allocated: Pod
-    """The same with its allocated resources."""
-    actuated: PodResources
-    sandbox: SandboxState | None
-    previous: Mapping[str, Any]
-    """The status that the API server has."""
-    started: Instant
-    """When the kubelet first saw the pod."""
-    ip: str = ""
-    host_ip: str = "127.0.0.1"
-    pending: ResizeCondition | None = None
-    in_progress: ResizeCondition | None = None
-    preemption_disabled: str = ""
-    """The node that disables resize preemption, if that is to be published (row 3)."""
-    held: Mapping[str, int] = field(default_factory=dict)
-    """How many CPUs containers have that are about to leave some: until then that is what is shown (SD-7)."""
-    unbound: frozenset[str] = frozenset()
-    """Containers with CPUs of their own: there is no quota to be read, so their limit is what was allocated (XC-20)."""
-    waiting: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Reason and message of containers that wait to be started again."""
-    unstarted: tuple[str, ...] = ()
-    """Running containers whose startup probe has not succeeded yet."""
-    over: bool = False
-    """Nothing of it runs any more, for good."""
-    eviction: Eviction | None = None
-    resize_word: str = ""
-    """Row 13: where the resize stands, on each container; empty: not published."""
-    pod_level: bool = True
-    """The gate InPlacePodLevelResourcesVerticalScaling."""
 
 
 # ---------------------------------------------------------------- the document
@@ -118,7 +34,7 @@ def document(s: Shown) -> dict[str, Any]:
     states = latest(s.sandbox)
     statuses = [_container(s, c, states.get(c.name), is_init=False) for c in s.pod.spec.containers]
     init_statuses = [_container(s, c, states.get(c.name), is_init=True) for c in s.pod.spec.init_containers]
-    phase = _phase(s.pod, statuses, init_statuses, s.over)
+    phase = phase_of(s.pod, statuses, init_statuses, s.over)
     if phase == "Pending" and s.previous.get("phase") == "Running":
         phase = "Running"  # it lost its sandbox; phases don't go back
     if s.over and s.eviction is not None and s.eviction.fails:
@@ -140,7 +56,7 @@ def document(s: Shown) -> dict[str, Any]:
         doc["podIP"], doc["podIPs"] = s.ip, [{"ip": s.ip}]
     if s.pod_level:
         doc |= _pod_level(s, phase, statuses, init_statuses)
-    doc["conditions"] = _conditions(s, phase, statuses, init_statuses)
+    doc["conditions"] = conditions(s, phase, statuses, init_statuses)
     return doc
 
 
@@ -153,14 +69,6 @@ def rejected(pod: Pod, now: Instant, reason: str, message: str) -> dict[str, Any
         "message": f"Pod was rejected: {message}",
         "startTime": pod.status.start_time or as_time(now),
     }
-
-
-def _with_words(found: dict[str, Any], reason: str, message: str) -> dict[str, Any]:
-    if reason:
-        found["reason"] = reason
-    if message:
-        found["message"] = message
-    return found
 
 
 # ---------------------------------------------------------------- containers
@@ -414,200 +322,3 @@ def _merged(allocated: ResourceRequirements, actuated: ResourceRequirements) -> 
     if memory is None or "memory" not in allocated.requests:
         return allocated
     return ResourceRequirements(requests={**allocated.requests, "memory": memory}, limits=allocated.limits)
-
-
-# ---------------------------------------------------------------- phase
-
-
-def _phase(pod: Pod, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]], over: bool) -> str:
-    pending, failed_init = _initialisation(pod, inits)
-    if failed_init and pod.spec.restart_policy == "Never":
-        return "Failed"
-    running = waiting = stopped = succeeded = 0
-    for status in statuses:
-        state = status["state"]
-        if "running" in state:
-            running += 1
-        elif "terminated" in state:
-            stopped += 1
-            succeeded += state["terminated"]["exitCode"] == 0
-        elif "terminated" in status["lastState"]:
-            stopped += 1
-        else:
-            waiting += 1
-    if pending and not (running or stopped):
-        return "Failed" if over else "Pending"
-    if waiting:
-        return "Failed" if over else "Pending"
-    if running:
-        return "Running"
-    if over:
-        return "Succeeded" if stopped == succeeded else "Failed"
-    return "Running"  # between two starts; the last word is spoken once nothing runs any more
-
-
-def _initialisation(pod: Pod, inits: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
-    """How many init containers are still due, and how many have failed."""
-    pending = failed = 0
-    for container, status in zip(pod.spec.init_containers, inits, strict=True):
-        state, last = status["state"], status["lastState"]
-        if container.is_sidecar:
-            pending += "waiting" in state and "terminated" not in last
-        elif "terminated" in state:
-            failed += state["terminated"]["exitCode"] != 0
-        elif "waiting" in state and "terminated" in last:
-            failed += last["terminated"]["exitCode"] != 0
-        else:
-            pending += 1
-    return pending, failed
-
-
-# ---------------------------------------------------------------- conditions
-
-
-def _conditions(
-    s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    terminal = phase in ("Succeeded", "Failed")
-    if s.eviction is not None and s.eviction.disrupted and terminal:
-        found.append(_condition(s, DISRUPTED, True, "TerminationByKubelet", s.eviction.disruption))
-    if not terminal:
-        if s.pending is not None:
-            found.append(s.pending.document(PENDING))
-        if s.in_progress is not None:
-            found.append(s.in_progress.document(IN_PROGRESS))
-        if s.preemption_disabled and s.pending is not None and s.pending.reason == "Deferred":
-            message = f"Preemption for in-place pod resize is disabled on node '{s.preemption_disabled}' by preemption policy."
-            found.append(_condition(s, PREEMPTION_DISABLED, True, "PreemptionDisabledByNodePolicy", message))
-    ready_to_start = s.sandbox is not None and s.sandbox.ready and not terminal
-    found.append(_condition(s, READY_TO_START, ready_to_start))
-    found.append(_initialized(s, phase, statuses, inits))
-    ready, reason, message = _containers_ready(s, phase, statuses, inits)
-    found.append(_condition(s, READY, ready, reason, message))
-    found.append(_condition(s, CONTAINERS_READY, ready, reason, message))
-    found.append(_condition(s, SCHEDULED, True))
-    return found
-
-
-def _condition(s: Shown, kind: str, holds: bool, reason: str = "", message: str = "") -> dict[str, Any]:
-    status = "True" if holds else "False"
-    before = next((c for c in s.previous.get("conditions") or () if c.get("type") == kind), None)
-    since = before.get("lastTransitionTime") if before is not None and before.get("status") == status else None
-    found: dict[str, Any] = {
-        "type": kind,
-        "observedGeneration": s.pod.metadata.generation or None,
-        "status": status,
-        "lastProbeTime": None,
-        "lastTransitionTime": since or as_time(s.now),
-    }
-    return _with_words(found, reason, message)
-
-
-def _initialized(s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    if phase == "Succeeded":
-        return _condition(s, INITIALIZED, True, "PodCompleted")
-    begun = any("running" in status["state"] or "terminated" in status["state"] or status["lastState"] for status in statuses)
-    undone = [status["name"] for status in inits if not status["ready"]]
-    if begun or not undone:
-        return _condition(s, INITIALIZED, True)
-    words = f"containers with incomplete status: [{' '.join(undone)}]"
-    return _condition(s, INITIALIZED, False, "ContainersNotInitialized", words)
-
-
-def _containers_ready(
-    s: Shown, phase: str, statuses: Sequence[Mapping[str, Any]], inits: Sequence[Mapping[str, Any]]
-) -> tuple[bool, str, str]:
-    if phase == "Succeeded":
-        return False, "PodCompleted", ""
-    if phase == "Failed":
-        return False, "PodFailed", ""
-    sidecars = {c.name for c in s.pod.spec.init_containers if c.is_sidecar}
-    counted = [status for status in inits if status["name"] in sidecars] + list(statuses)
-    unready = [status["name"] for status in counted if not status["ready"]]
-    if not unready:
-        return True, "", ""
-    return False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
-
-
-# ---------------------------------------------------------------- patches
-
-
-def owned_types(*, preemption_disabled: bool, evicted: bool) -> tuple[str, ...]:
-    """The conditions that are the kubelet's to write and to remove."""
-    extra = (PREEMPTION_DISABLED,) if preemption_disabled else ()
-    return (*_BY_KUBELET, *extra, *((DISRUPTED,) if evicted else ()))
-
-
-def differs(wanted: Mapping[str, Any], known: Mapping[str, Any], owned: Sequence[str]) -> bool:
-    """RC-138a: is there a difference that is worth a patch?"""
-    for key, value in wanted.items():
-        if key == "conditions":
-            if _meaning(value, owned) != _meaning(known.get(key) or (), owned):
-                return True
-        elif (known.get(key) or None) != (value or None) or (value == {} and key not in known):
-            return True
-    return False
-
-
-def _meaning(conditions: Sequence[Mapping[str, Any]], owned: Sequence[str]) -> list[tuple[Any, ...]]:
-    return sorted(
-        (c["type"], c.get("status"), c.get("reason") or "", c.get("message") or "") for c in conditions if c["type"] in owned
-    )
-
-
-def patch(uid: str, wanted: Mapping[str, Any], known: Mapping[str, Any], owned: Sequence[str]) -> dict[str, Any]:
-    """The strategic merge patch from ``known`` to ``wanted`` where the kubelet owns it; the uid guards against a namesake."""
-    status: dict[str, Any] = {}
-    for key, value in wanted.items():
-        if key == "conditions":
-            status |= _condition_patch(value, known.get(key) or (), owned)
-        elif known.get(key) != value and (value is not None or key in known):
-            status[key] = value
-    return {"metadata": {"uid": uid}, "status": status}
-
-
-def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """A patch that does what either does; both are towards the same status."""
-    conditions = "conditions"
-    made = {**one["status"], **other["status"]}
-    if conditions in one["status"] and conditions in other["status"]:
-        by_type = {c["type"]: c for c in one["status"][conditions]}
-        for condition in other["status"][conditions]:
-            by_type[condition["type"]] = {**by_type.get(condition["type"], {}), **condition}
-        places = {place["type"]: at for at, place in enumerate(made[f"$setElementOrder/{conditions}"])}
-        made[conditions] = sorted(by_type.values(), key=lambda c: places.get(c["type"], len(places)))
-    return {**one, "status": made}
-
-
-def _condition_patch(
-    wanted: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Any]], owned: Sequence[str]
-) -> dict[str, Any]:
-    before = {c["type"]: c for c in known}
-    changed = [dict(c) for c in wanted if not _equal(c, before.get(c["type"]))]
-    for condition in changed:
-        for word in ("reason", "message"):
-            if word not in condition and word in before.get(condition["type"], {}):
-                condition[word] = None
-    kept = [c["type"] for c in known if c["type"] not in owned]
-    names = [c["type"] for c in wanted]
-    gone = [{"$patch": "delete", "type": c["type"]} for c in known if c["type"] in owned and c["type"] not in names]
-    if not changed and not gone:
-        return {}
-    order = [{"type": name} for name in [*kept, *names]]
-    return {"conditions": [*changed, *gone], "$setElementOrder/conditions": order}
-
-
-def _equal(wanted: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
-    return (
-        known is not None
-        and all((known.get(key) or None) == (value or None) for key, value in wanted.items())
-        and not (set(known) & {"reason", "message"} - set(wanted))
-    )
-
-
-def owned_part(status: Mapping[str, Any], keys: Sequence[str], owned: Sequence[str]) -> dict[str, Any]:
-    """What of a status the kubelet wrote or would write: to see whether somebody else has been at it."""
-    found: dict[str, Any] = {key: status[key] for key in keys if key in status and key != "conditions"}
-    found["conditions"] = [c for c in status.get("conditions") or () if c.get("type") in owned]
-    return found
