@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from elbowroom.api.gates import profile_of
 from elbowroom.deploy import home as homes
+from elbowroom.deploy.chaos.links import RelayedTopology
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home, State
 from elbowroom.deploy.topology import Packing, Topology, hardware_of, is_node_name, metrics_url
@@ -38,6 +39,19 @@ def test_a_kubelet_dials_the_api_server_and_the_runtime_of_its_node() -> None:
     topology = a_topology()
     assert topology.kubelet("n1").dial == {"apiserver": topology.apiserver({}).bind, "runtime/n1": topology.runtime("n1").bind}
     assert topology.runtime("n1").bind != topology.runtime("n2").bind
+
+
+def test_nodes_that_share_a_process_share_its_connection_and_have_their_runtime_beside_them() -> None:
+    topology = replace(a_topology(), kubelets_per_process=50)
+    assert topology.kubelet("n1").dial == {
+        "apiserver": f"trunk+{topology.apiserver({}).bind}",
+        "runtime/n1": topology.runtime("n1").bind,
+    }
+    assert topology.runtime("n1").bind == "inproc://runtime/n1"
+    kubelet, runtime = Packing(50).processes("n1")
+    assert kubelet == runtime
+    relayed = RelayedTopology(SOCKETS, Path("/data"), topology.profile, "sqlite", 50, relay="/tmp/relay")
+    assert relayed.runtime("n1").bind.startswith("ipc://"), "a relay stands between sockets"
 
 
 def test_a_node_is_forgotten_with_all_that_its_machines_kept(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 import zmq
 from hosts import Ear, do, on_a_loop, state, until
 
+from elbowroom.host.shared import Lane, Neighbours, Trunk
 from elbowroom.host.sockets import BACKLOG_MAX, HIGH_WATER, Dialer, Listener, Sent
-from elbowroom.host.spec import Ended, Ready, RestartMachine
+from elbowroom.host.spec import Ended, PauseMachine, Ready, RestartMachine, ResumeMachine
 from elbowroom.wire import Code
 from elbowroom.wire.codec import FRAME_BYTES_MAX
 
@@ -178,12 +179,13 @@ async def test_an_address_that_cannot_be_bound_says_so(ear: Ear) -> None:
         Listener(asyncio.get_running_loop(), context, f"ipc://{ear.folder}/no/such/folder", lambda peer, frame: None)
 
 
-@pytest.mark.parametrize("scheme", ["ipc", "inproc"])
+@pytest.mark.parametrize("scheme", ["ipc", "inproc", "trunk"])
 def test_machines_of_one_process_speak_like_others_and_hear_of_each_others_restarts(scheme: str) -> None:
     @on_a_loop
     async def test(ear: Ear) -> None:
-        door = ear.address("inside") if scheme == "ipc" else "inproc://inside"
-        await ear.host(ear.machine("b", bind=door), ear.machine("a", dial={"b": door}))
+        door = "inproc://inside" if scheme == "inproc" else ear.address("inside")
+        dialled = f"trunk+{door}" if scheme == "trunk" else door
+        await ear.host(ear.machine("b", bind=door), ear.machine("a", dial={"b": dialled}))
         client = await ear.client("a")
         await do(client, ["call", "b", 1])
         await until(lambda: _news(client, ["reply 1 b"]))
@@ -194,6 +196,188 @@ def test_machines_of_one_process_speak_like_others_and_hear_of_each_others_resta
         await until(lambda: _news(client, ["reply 1 b", "connected b", "reply 2 b"]))
 
     test()
+
+
+@pytest.mark.parametrize("scheme", ["inproc", "trunk"])
+def test_one_who_shares_a_connection_and_is_paused_misses_nothing_and_holds_up_nobody(scheme: str) -> None:
+    @on_a_loop
+    async def test(ear: Ear) -> None:
+        door = "inproc://inside" if scheme == "inproc" else ear.address("b")
+        dialled = f"trunk+{door}" if scheme == "trunk" else door
+        await ear.host(ear.machine("b", bind=door), ear.machine("a1", dial={"b": dialled}), ear.machine("a2", dial={"b": dialled}))
+        first, second = await ear.client("a1"), await ear.client("a2")
+        await do(first, ["call", "b", 1])
+        await until(lambda: _news(first, ["reply 1 b"]))
+        ear.tell("host0", PauseMachine("b"))
+        await until(lambda: _recorded(ear, "b", "fault.begin"))
+        await do(first, ["call", "b", 2])
+        await do(second, ["call", "b", 3])
+        ear.tell("host0", PauseMachine("a1"))
+        await until(lambda: _recorded(ear, "a1", "fault.begin"))
+        ear.tell("host0", ResumeMachine("b"))
+        await until(lambda: _news(second, ["reply 3 b"]))
+        ear.tell("host0", ResumeMachine("a1"))
+        await until(lambda: _news(first, ["reply 1 b", "reply 2 b"]))
+
+    test()
+
+
+async def _recorded(ear: Ear, machine: str, kind: str) -> bool:
+    await asyncio.sleep(0)
+    return kind in ear.kinds(machine)
+
+
+class Shared:
+    """Some machines that dial one listener over one trunk, and what each heard."""
+
+    def __init__(self, address: str, *machines: str) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.address = address
+        self.heard: list[tuple[str, bytes]] = []
+        self.back: dict[str, list[bytes]] = {machine: [] for machine in machines}
+        self.reconnects: list[str] = []
+        self.listen()
+        self.trunk = Trunk(self.loop, self.context, "host", address)
+        self.lanes = {machine: self.lane(machine) for machine in machines}
+
+    def listen(self) -> None:
+        self.listener = Listener(self.loop, self.context, self.address, lambda peer, frame: self.heard.append((peer, frame)))
+
+    def lane(self, machine: str) -> Lane:
+        return self.trunk.lane(machine, self.back[machine].append, lambda: self.reconnects.append(machine))
+
+    async def until(self, predicate: Callable[[], bool]) -> None:
+        async def look() -> bool:
+            await asyncio.sleep(0)
+            return predicate()
+
+        await until(look)
+
+    def close(self) -> None:
+        self.trunk.close()
+        self.listener.close()
+        self.context.term()
+
+
+@on_a_loop
+async def test_those_behind_a_trunk_are_peers_of_their_own_names_and_one_socket_serves_them(ear: Ear) -> None:
+    line = Shared(ear.address("x"), "kubelet/a", "kubelet/b")
+    line.lanes["kubelet/a"].send(b"from a")
+    line.lanes["kubelet/b"].send(b"from b")
+    await line.until(lambda: len(line.heard) == 2)
+    assert line.heard == [("kubelet/a", b"from a"), ("kubelet/b", b"from b")]
+    assert line.listener.send("kubelet/b", b"to b") is Sent.PASSED
+    assert line.listener.send("kubelet/a", b"to a") is Sent.PASSED
+    await line.until(lambda: line.back == {"kubelet/a": [b"to a"], "kubelet/b": [b"to b"]})
+    assert line.listener.send("kubelet/c", b"who?") is Sent.AWAY
+    line.close()
+
+
+@on_a_loop
+async def test_each_behind_a_trunk_hears_that_its_connection_was_replaced(ear: Ear) -> None:
+    line = Shared(ear.address("x"), "kubelet/a", "kubelet/b")
+    line.lanes["kubelet/a"].send(b"hello")
+    await line.until(lambda: len(line.heard) == 1)
+    line.listener.close()
+    await line.until(lambda: line.lanes["kubelet/b"].send(b"lost") is Sent.AWAY)
+    line.listen()
+    await line.until(lambda: sorted(line.reconnects) == ["kubelet/a", "kubelet/b"])
+    line.lanes["kubelet/b"].send(b"new")
+    await line.until(lambda: line.heard[-1:] == [("kubelet/b", b"new")])
+    line.trunk.close()
+    await line.until(lambda: line.listener.send("kubelet/b", b"?") is Sent.AWAY)
+    line.close()
+
+
+@on_a_loop
+async def test_a_later_life_takes_the_lane_and_one_that_leaves_late_does_not_close_it(ear: Ear) -> None:
+    line = Shared(ear.address("x"), "kubelet/a")
+    former = line.lanes["kubelet/a"]
+    latter = line.lane("kubelet/a")
+    former.close()
+    latter.send(b"hello")
+    await line.until(lambda: len(line.heard) == 1)
+    line.listener.send("kubelet/a", b"welcome")
+    await line.until(lambda: line.back["kubelet/a"] == [b"welcome"])
+    line.close()
+
+
+@on_a_loop
+async def test_one_who_leaves_the_trunk_for_a_socket_of_its_own_is_answered_there(ear: Ear) -> None:
+    line = Shared(ear.address("x"), "kubelet/a")
+    line.lanes["kubelet/a"].send(b"shared")
+    await line.until(lambda: len(line.heard) == 1)
+    own: list[bytes] = []
+    alone = Dialer(line.loop, line.context, "kubelet/a", line.address, own.append, lambda: None)
+    alone.send(b"alone")
+    await line.until(lambda: len(line.heard) == 2)
+    line.listener.send("kubelet/a", b"here")
+    await line.until(lambda: own == [b"here"])
+    assert line.back["kubelet/a"] == []
+    alone.close()
+    line.close()
+
+
+@on_a_loop
+async def test_a_neighbour_that_never_was_is_waited_for_and_one_that_left_is_away(ear: Ear) -> None:
+    neighbours, heard, back = Neighbours(asyncio.get_running_loop()), list[tuple[str, bytes]](), list[bytes]()
+    again: list[str] = []
+    link = neighbours.dial("a", "inproc://b", back.append, lambda: again.append("a"))
+    assert link.send(b"early") is Sent.PASSED
+    door = neighbours.listen("inproc://b", lambda peer, frame: heard.append((peer, frame)))
+    with pytest.raises(ValueError, match="in use"):
+        neighbours.listen("inproc://b", lambda peer, frame: None)
+    assert heard == [], "nobody is called from within another's call"
+    await asyncio.sleep(0)
+    assert heard == [("a", b"early")]
+    assert (door.send("a", b"answer"), door.send("c", b"who?")) == (Sent.PASSED, Sent.AWAY)
+    await asyncio.sleep(0)
+    assert back == [b"answer"]
+    door.close()
+    assert link.send(b"lost") is Sent.AWAY
+    neighbours.listen("inproc://b", lambda peer, frame: heard.append((peer, frame)))
+    await asyncio.sleep(0)
+    assert again == ["a"]
+    link.close()
+    assert link.arrived(b"too late") is Sent.AWAY
+
+
+@on_a_loop
+async def test_a_neighbour_that_reads_nothing_gets_what_came_in_order_up_to_a_bound(ear: Ear) -> None:
+    neighbours, heard = Neighbours(asyncio.get_running_loop()), list[bytes]()
+    door = neighbours.listen("inproc://b", lambda peer, frame: heard.append(frame))
+    link = neighbours.dial("a", "inproc://b", lambda frame: None, lambda: None)
+    door.hold()
+    sent = 0
+    while link.send(sent.to_bytes(4, "big")) is Sent.PASSED:
+        sent += 1
+    assert sent == HIGH_WATER + BACKLOG_MAX and not heard
+    door.resume()
+    await asyncio.sleep(0)
+    assert heard == [number.to_bytes(4, "big") for number in range(sent)]
+
+
+@on_a_loop
+async def test_one_who_is_held_while_it_is_told_gets_the_rest_later(ear: Ear) -> None:
+    neighbours, heard = Neighbours(asyncio.get_running_loop()), list[bytes]()
+
+    def received(peer: str, frame: bytes) -> None:
+        heard.append(frame)
+        if frame == b"2":
+            door.hold()
+
+    door = neighbours.listen("inproc://b", received)
+    link = neighbours.dial("a", "inproc://b", lambda frame: None, lambda: None)
+    for frame in (b"1", b"2", b"3"):
+        link.send(frame)
+    await asyncio.sleep(0)
+    link.send(b"4")
+    await asyncio.sleep(0)
+    assert heard == [b"1", b"2"]
+    door.resume()
+    await asyncio.sleep(0)
+    assert heard == [b"1", b"2", b"3", b"4"]
 
 
 async def _news(client: object, wanted: list[str]) -> bool:

@@ -33,7 +33,8 @@ def boot_id() -> bytes:
 
 
 class BootDisk:
-    """A log in the directory ``path`` (made if absent): the boot's id, then frames of length, CRC-32, and key and value as msgpack.
+    """A log in the directory ``path`` (both made by the first commit): the boot's id, then frames of length, CRC-32, and key and
+    value as msgpack.
 
     A frame that is not whole ends the log: the process died while it wrote it. After a failed commit the disk refuses further ones.
     """
@@ -46,11 +47,13 @@ class BootDisk:
         self._size = 0
         self._limit = 0
         self._broken = False
-        self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def load(self) -> dict[str, bytes]:
-        log = self._path / NAME
-        self._kept = self._read(log.read_bytes()) if log.exists() else {}
+        try:
+            raw = (self._path / NAME).read_bytes()
+        except FileNotFoundError:
+            return {}
+        self._kept = self._read(raw)
         self._rewrite()
         return dict(self._kept)
 
@@ -98,6 +101,7 @@ class BootDisk:
     def _rewrite(self) -> None:
         """Put a log of what is kept in the place of the one before."""
         self.close()
+        self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = self._path / f"{NAME}~"
         file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:

@@ -43,9 +43,12 @@ class History:
         self._log = log
         self._file: int | None = None
         if directory:
-            Path(directory).mkdir(parents=True, exist_ok=True)
             path = Path(directory) / file_name(author.proc, author.inc)
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            try:
+                self._file = _opened(path)
+            except FileNotFoundError:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = _opened(path)
 
     @property
     def waiting(self) -> bool:
@@ -95,6 +98,10 @@ def _shown(value: Any) -> str:
     if isinstance(value, str) and value.isprintable() and " " not in value and value:
         return value
     return msgspec.json.encode(value).decode()
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
 
 def _write(file: int, data: bytes) -> bool:

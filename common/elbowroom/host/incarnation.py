@@ -20,6 +20,7 @@ from elbowroom.host.disks import FilesDisk, MemoryDisk
 from elbowroom.host.failpoints import Failpoints
 from elbowroom.host.history import FLUSH_SECONDS, History
 from elbowroom.host.seams import Disk, Driver, IdleDisk
+from elbowroom.host.shared import INSIDE, TRUNK, Door, Link, Neighbours, Trunk
 from elbowroom.host.sockets import Dialer, Listener, Sent
 from elbowroom.host.spec import Arm, DiskSpec, MachineSpec
 from elbowroom.machine import (
@@ -67,6 +68,11 @@ class Process(Protocol):
     timers: Timers
     failpoints: Failpoints
     files_pool: ThreadPoolExecutor
+    neighbours: Neighbours
+
+    def trunk(self, address: str) -> Trunk:
+        """The connection to ``address`` that the process's machines share."""
+        ...
 
     def history_of(self, machine: str, epoch: int) -> History: ...
 
@@ -168,12 +174,12 @@ class Incarnation:
         self._process, self._store = process, store
         self._loop, self._clock = process.loop, process.clock
         self._history = process.history_of(spec.name, epoch)
-        self._rng = random.Random(f"{seed}/{spec.name}/{epoch}")
+        self._seed = f"{seed}/{spec.name}/{epoch}"
         self._machine: Machine | None = None
         self._inbox: deque[Input] = deque()
         self._pending: deque[Effect] = deque()
-        self._dialers: dict[str, Dialer] = {}
-        self._listener: Listener | None = None
+        self._dialers: dict[str, Link] = {}
+        self._listener: Door | None = None
         self._drivers: list[tuple[str, Driver]] = []
         self._started: list[Driver] = []
         self._late: list[str] = []
@@ -194,9 +200,11 @@ class Incarnation:
         kept = await self._store.load(self._loop)
         spec = self.spec
         config = {**spec.config, "name": spec.name, "epoch": self.epoch, "boot": boot_id().decode(errors="replace")}
-        machine: Machine = load_object(spec.factory)(config, self._rng)
+        machine: Machine = load_object(spec.factory)(config, random.Random(self._seed))
         self._machine = machine
-        if spec.bind:
+        if spec.bind.startswith(INSIDE):
+            self._listener = self._process.neighbours.listen(spec.bind, self._on_peer)
+        elif spec.bind:
             self._listener = Listener(self._loop, self._process.context, spec.bind, self._on_peer)
         for peer, address in spec.dial.items():
             self._dial(peer, address)
@@ -254,7 +262,7 @@ class Incarnation:
         for dialer in self._dialers.values():
             dialer.hold()
         if self._listener is not None:
-            self._listener.pump.open = False
+            self._listener.hold()
 
     def resume(self) -> None:
         """Go on; timers that came due meanwhile fire now."""
@@ -271,12 +279,6 @@ class Incarnation:
         """Record a fact about this life, on the host's behalf, for good. Any thread may call."""
         self._history.note(kind, fields)
         self._history.flush()
-
-    def redial(self, address: str) -> None:
-        """The ``inproc`` peer at ``address`` was replaced."""
-        for dialer in self._dialers.values():
-            if dialer.address == address:
-                dialer.redial()
 
     # ------------------------------------------------------------ inputs
 
@@ -306,14 +308,20 @@ class Incarnation:
                 self._pending.append(effect)
 
     def _dial(self, peer: str, address: str) -> None:
-        self._dialers[peer] = Dialer(
-            self._loop,
-            self._process.context,
-            self.spec.name,
-            address,
-            lambda frame: self._on_frame(peer, frame),
-            lambda: self.feed(PeerConnected(peer)),
-        )
+        name, process = self.spec.name, self._process
+
+        def received(frame: bytes) -> None:
+            self._on_frame(peer, frame)
+
+        def reconnected() -> None:
+            self.feed(PeerConnected(peer))
+
+        if address.startswith(INSIDE):
+            self._dialers[peer] = process.neighbours.dial(name, address, received, reconnected)
+        elif address.startswith(TRUNK):
+            self._dialers[peer] = process.trunk(address.removeprefix(TRUNK)).lane(name, received, reconnected)
+        else:
+            self._dialers[peer] = Dialer(self._loop, process.context, name, address, received, reconnected)
 
     def _on_peer(self, peer: str, frame: bytes) -> None:
         if any(peer.startswith(prefix) for prefix, _ in self._drivers):
@@ -486,16 +494,16 @@ class Incarnation:
 
     def _read_no_further(self) -> None:
         for dialer in self._dialers.values():
-            dialer.pump.open = False
+            dialer.hold()
         if self._listener is not None:
-            self._listener.pump.open = False
+            self._listener.hold()
 
     def _read_on(self) -> None:
         for dialer in self._dialers.values():
-            if not dialer.pump.open:
+            if not dialer.open:
                 dialer.resume()
-        if self._listener is not None and not self._listener.pump.open:
-            self._listener.pump.resume()
+        if self._listener is not None and not self._listener.open:
+            self._listener.resume()
 
     def _flush_soon(self) -> None:
         if not self._flush_due and self._history.waiting:

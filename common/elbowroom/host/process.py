@@ -25,12 +25,14 @@ from elbowroom.host.clock import Clock, Timers
 from elbowroom.host.failpoints import Failpoints, delay_seconds
 from elbowroom.host.history import History
 from elbowroom.host.incarnation import Incarnation, KilledError, Store
+from elbowroom.host.shared import Neighbours, Trunk
 from elbowroom.host.sockets import Pump, configure
 from elbowroom.host.spec import Arm, HostSpec, MachineSpec
 from elbowroom.machine import seconds
 from elbowroom.machine.records import Author
 
 _LAST_WORDS_MS = 500
+_TRUNK_LINGER_MS = 50
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 SWITCH_SECONDS = 0.0005
 """How long the loop may keep the interpreter from a thread that wants it: a disk's thread does after each fsync. With Python's five
@@ -56,6 +58,8 @@ class Host:
         self.timers = Timers(loop, self.clock)
         self.failpoints = Failpoints()
         self.files_pool = ThreadPoolExecutor(2, "files")
+        self.neighbours = Neighbours(loop)
+        self._trunks: dict[str, Trunk] = {}
         self._running: dict[str, Incarnation] = {}
         self._machines: dict[str, MachineSpec] = {}
         self._stores: dict[str, Store] = {}
@@ -104,6 +108,8 @@ class Host:
             except Exception:
                 traceback.print_exc()  # what is durable stays so
         self.files_pool.shutdown()
+        for trunk in self._trunks.values():
+            trunk.close(linger_ms=_TRUNK_LINGER_MS)
         if self._control is not None:
             self._control.close(linger_ms=_LAST_WORDS_MS)
         self.context.term()
@@ -135,9 +141,6 @@ class Host:
         if not incarnation.alive:
             return
         self.report(control.Ready(name, epoch, facts))
-        if machine.bind.startswith("inproc:"):
-            for other in self._running.values():
-                other.redial(machine.bind)
 
     async def _restart(self, name: str, why: str) -> None:
         incarnation = self._running.pop(name, None)
@@ -178,6 +181,11 @@ class Host:
 
     def _later(self, job: Callable[[], Awaitable[None]]) -> None:
         self._jobs.put_nowait(job)
+
+    def trunk(self, address: str) -> Trunk:
+        if address not in self._trunks:
+            self._trunks[address] = Trunk(self.loop, self.context, self._spec.process, address)
+        return self._trunks[address]
 
     def history_of(self, machine: str, epoch: int) -> History:
         spec = self._spec

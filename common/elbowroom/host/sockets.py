@@ -19,6 +19,7 @@ from elbowroom.wire.codec import FRAME_BYTES_MAX
 
 HIGH_WATER = 1024
 BACKLOG_MAX = 8192
+TRUNK_BACKLOG_MAX = 16 * BACKLOG_MAX
 RETRY_SECONDS = 0.01
 _BATCH = 64
 
@@ -63,7 +64,7 @@ class Pump:
         loop.add_reader(self._file, self._ready)
         loop.call_soon(self._ready)
 
-    def send(self, frames: list[bytes], peer: bytes = b"") -> Sent:
+    def send(self, frames: list[bytes], peer: bytes = b"", backlog_max: int = BACKLOG_MAX) -> Sent:
         """Hand over a message for ``peer``; in order, with a bounded backlog where the pipe is full."""
         if not self._looking:
             self._looking = True
@@ -74,7 +75,7 @@ class Pump:
             if outcome is not Sent.FULL:
                 return outcome
             backlog = self._backlog[peer] = deque()
-        if len(backlog) >= BACKLOG_MAX:
+        if len(backlog) >= backlog_max:
             return Sent.FULL
         backlog.append(frames)
         return Sent.PASSED
@@ -162,7 +163,11 @@ class Pump:
 
 
 class Listener:
-    """A ROUTER bound at ``address``: ``received(peer, frame)`` for each message, ``send`` to a peer by its routing id."""
+    """A ROUTER bound at ``address``: ``received(peer, frame)`` for each message, ``send`` to a peer by its routing id.
+
+    A peer may be one of many behind a trunk (``elbowroom.host.shared``): its messages bear its name, and so do those to it, which
+    go the way that its last one came.
+    """
 
     def __init__(
         self,
@@ -182,11 +187,26 @@ class Listener:
             raise
         self.address: str = socket.getsockopt_string(zmq.LAST_ENDPOINT)
         self._received = received
+        self._behind: dict[str, bytes] = {}
+        """Who speaks over a trunk, and over which."""
         self.pump = Pump(loop, socket, self._on_frames)
 
+    @property
+    def open(self) -> bool:
+        return self.pump.open
+
     def send(self, peer: str, frame: bytes) -> Sent:
-        identity = peer.encode()
-        return self.pump.send([identity, frame], identity)
+        identity, trunk = peer.encode(), self._behind.get(peer)
+        if trunk is None:
+            return self.pump.send([identity, frame], identity)
+        # A full pipe must not make one of a thousand pay for the others: each has a backlog's worth of its own.
+        return self.pump.send([trunk, identity, frame], trunk, TRUNK_BACKLOG_MAX)
+
+    def hold(self) -> None:
+        self.pump.open = False
+
+    def resume(self) -> None:
+        self.pump.resume()
 
     def close(self, linger_ms: int = 0) -> None:
         """Close, and remove the file of an ``ipc`` address, which libzmq leaves behind."""
@@ -196,12 +216,17 @@ class Listener:
 
     def _on_frames(self, frames: list[bytes]) -> None:
         # A routing id that libzmq made up begins with NUL: a peer without a name, with whom we don't speak.
-        if len(frames) == 2 and not frames[0].startswith(b"\0"):
-            try:
-                peer = frames[0].decode()
-            except UnicodeDecodeError:
-                return
-            self._received(peer, frames[1])
+        if len(frames) not in (2, 3) or frames[0].startswith(b"\0"):
+            return
+        try:
+            peer = frames[-2].decode()
+        except UnicodeDecodeError:
+            return
+        if len(frames) == 3:
+            self._behind[peer] = frames[0]
+        elif self._behind:
+            self._behind.pop(peer, None)
+        self._received(peer, frames[-1])
 
 
 class Dialer:
@@ -220,21 +245,26 @@ class Dialer:
         address: str,
         received: Callable[[bytes], None],
         reconnected: Callable[[], None],
+        *,
+        frames: Callable[[list[bytes]], None] | None = None,
     ) -> None:
+        """``frames`` is given whole messages of several frames, instead of ``received`` their last."""
         self._loop, self._context, self._name, self.address = loop, context, name, address
-        self._received, self._reconnected = received, reconnected
+        self._received = frames or (lambda parts: received(parts[-1]))
+        self._reconnected = reconnected
         self._was_up = False
         self._down = False
         self._connect()
 
-    def send(self, frame: bytes) -> Sent:
-        return Sent.AWAY if self._down else self.pump.send([frame])
+    @property
+    def open(self) -> bool:
+        return self.pump.open
 
-    def redial(self) -> None:
-        """Connect anew: an ``inproc`` peer was replaced, for which libzmq does not reconnect by itself."""
-        self.close()
-        self._connect()
-        self._reconnected()
+    def send(self, frame: bytes) -> Sent:
+        return self.send_frames([frame])
+
+    def send_frames(self, frames: list[bytes]) -> Sent:
+        return Sent.AWAY if self._down else self.pump.send(frames)
 
     def hold(self) -> None:
         """Take neither messages nor news of the connection until ``resume``."""
@@ -257,7 +287,7 @@ class Dialer:
         socket.setsockopt(zmq.ROUTING_ID, self._name.encode())
         monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
         self._monitor = Pump(self._loop, monitor, self._on_event)
-        self.pump = Pump(self._loop, socket, lambda frames: self._received(frames[-1]))
+        self.pump = Pump(self._loop, socket, self._received)
         socket.connect(self.address)
 
     def _on_event(self, frames: list[bytes]) -> None:

@@ -33,7 +33,8 @@ class MachineSpec(msgspec.Struct, frozen=True):
 
     ``name`` is its peer name; ``factory`` is ``module:function``, called as ``build(config, rng)``. The host adds ``name`` to
     ``config``, and ``epoch`` where it is absent or this is not the machine's first life in the process. ``bind`` is the address its
-    ROUTER listens at, ``dial`` maps the names of the peers that it calls to their addresses.
+    ROUTER listens at, ``dial`` maps the names of the peers that it calls to their addresses. An ``inproc:`` address is one inside
+    the process, without sockets; ``trunk+`` before a dialled address shares one socket among all machines of the process that do.
     """
 
     name: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from elbowroom.host.shared import INSIDE, TRUNK
 from elbowroom.host.spec import DiskSpec, DriverSpec, MachineSpec
 from elbowroom.kubelet.config import KUBELET_CONFIG, MACHINE
 
@@ -96,10 +97,18 @@ class Topology:
             f"kubelet/{node}",
             "elbowroom.kubelet.machine:build",
             {"profile": self.profile, "node": node},
-            dial={"apiserver": self._address("apiserver"), f"runtime/{node}": self._runtime_address(node)},
+            dial={
+                "apiserver": f"{TRUNK if self.shares_connections else ''}{self._address('apiserver')}",
+                f"runtime/{node}": self._runtime_address(node),
+            },
             disk=DiskSpec("files", str(self._node_data(node) / "kubelet")),
             drivers=[DriverSpec("elbowroom.host.folders:build", {"base": str(self._node_data(node))})],
         )
+
+    @property
+    def shares_connections(self) -> bool:
+        """Do the machines of a process share its sockets? Thousands could not have their own."""
+        return self.kubelets_per_process > 1
 
     @property
     def apiserver_address(self) -> str:
@@ -133,27 +142,37 @@ class Topology:
         return f"ipc://{self.sockets}/{name}.sock"
 
     def _runtime_address(self, node: str) -> str:
+        if self.shares_connections:
+            return f"{INSIDE}//runtime/{node}"
         # A node's name may have 253 characters, a socket's path 107.
         return self._address(f"runtime-{hashlib.blake2s(node.encode(), digest_size=8).hexdigest()}")
 
 
 class Packing:
-    """Which shared process a node's kubelet and runtime go to: the first with room, kept for as long as the node exists."""
+    """Which shared process a node's kubelet and runtime go to: the first with room, kept for as long as the node exists.
+
+    Both go to the same: they speak to each other more than to anybody else, and inside a process that takes no socket.
+    """
 
     def __init__(self, per_process: int) -> None:
         self._per_process = per_process
         self._place: dict[str, int] = {}
+        self._taken: dict[int, int] = {}
+        """How many nodes each process has."""
 
     def processes(self, node: str) -> tuple[str, str]:
         """The names of the processes of the node's kubelet and runtime."""
         if self._per_process == 1:
             return f"kubelet/{node}", f"runtime/{node}"
         if node not in self._place:
-            taken = list(self._place.values())
-            self._place[node] = next(n for n in range(1, len(taken) + 2) if taken.count(n) < self._per_process)
-        number = self._place[node]
-        return f"kubelets-{number}", f"runtimes-{number}"
+            number = next(n for n in range(1, len(self._taken) + 2) if self._taken.get(n, 0) < self._per_process)
+            self._place[node] = number
+            self._taken[number] = self._taken.get(number, 0) + 1
+        name = f"nodes-{self._place[node]}"
+        return name, name
 
     def leave(self, node: str) -> None:
         """The node is gone."""
-        self._place.pop(node, None)
+        number = self._place.pop(node, None)
+        if number is not None:
+            self._taken[number] -= 1

@@ -25,7 +25,7 @@ from elbowroom.kubelet.feed import RuntimeFeed
 from elbowroom.kubelet.machinestate import SHUTTING_DOWN, MachineState, state_of
 from elbowroom.kubelet.managers.manager import Managers, Settings
 from elbowroom.kubelet.managers.state import StateError
-from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics
+from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics, complete
 from elbowroom.kubelet.previews.scaling import Scaling
 from elbowroom.kubelet.publisher import FINAL, Publisher
 from elbowroom.kubelet.recorder import Recorder
@@ -931,6 +931,8 @@ class Kubelet:
                 self._answer(source, call.id, 404, "text/plain; charset=utf-8", text.encode())
 
     def _exposition(self) -> bytes:
+        if self.managers.metrics is not None:
+            complete(self.managers.metrics)
         self.managers.gauge()
         self.scaling.gauge()
         return proxy.exposition(self.metrics, self.workers.values())

@@ -1,9 +1,11 @@
 """The kubelet's metrics, by upstream's names (RC-154, RC-155, SC-150), and our own for dashboards (profiles, row 14)."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.registry import Collector
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
@@ -26,76 +28,146 @@ def priority_bucket(priority: int) -> str:
     return "low" if priority > -1000 else "very-low"
 
 
+class LateRegistry(CollectorRegistry):
+    """Costs nothing until something is registered."""
+
+    def __init__(self) -> None:
+        self._is_made = False
+
+    def register(self, collector: Collector) -> None:
+        if not self._is_made:
+            super().__init__()
+            self._is_made = True
+        super().register(collector)
+
+
+def complete(metrics: object) -> None:
+    """Make those of somebody's metrics that were not touched yet: they are exposed all the same."""
+    for name, made in vars(type(metrics)).items():
+        if isinstance(made, cached_property):
+            getattr(metrics, name)
+
+
 class Metrics:
-    """One kubelet's. Gauges are set when somebody reads them."""
+    """One kubelet's. Gauges are set when somebody reads them, and each metric is made when it is first touched: all of them take
+    thirty kilobytes, and most kubelets of thousands in a process never are asked."""
 
     def __init__(self, *, resize_status: bool) -> None:
-        self.registry = r = CollectorRegistry()
-        self.requested = Counter(
+        self.registry = LateRegistry()
+        self._resize_status = resize_status
+
+    @cached_property
+    def requested(self) -> Counter:
+        return Counter(
             "kubelet_container_requested_resizes_total",
             "[ALPHA] Number of requested resizes, counted at the container level. Different resources on the same container are "
             "counted separately. The 'requirement' label refers to 'memory' or 'limits'; the 'operation' label can be one of "
             "'add', 'remove', 'increase' or 'decrease'.",
             ("resource", "requirement", "operation"),
-            registry=r,
+            registry=self.registry,
         )
-        self.duration = Histogram(
+
+    @cached_property
+    def duration(self) -> Histogram:
+        return Histogram(
             "kubelet_pod_resize_duration_milliseconds",
             "[ALPHA] Duration in milliseconds to actuate a pod resize",
             ("success",),
             buckets=RESIZE_MS,
-            registry=r,
+            registry=self.registry,
         )
-        self.pending = Gauge(
-            "kubelet_pod_pending_resizes", "[ALPHA] Number of pending resizes for pods.", ("reason", "priority_bucket"), registry=r
+
+    @cached_property
+    def pending(self) -> Gauge:
+        return Gauge(
+            "kubelet_pod_pending_resizes",
+            "[ALPHA] Number of pending resizes for pods.",
+            ("reason", "priority_bucket"),
+            registry=self.registry,
         )
-        self.infeasible = Counter(
-            "kubelet_pod_infeasible_resizes_total", "[ALPHA] Number of infeasible resizes for pods.", ("reason_detail",), registry=r
+
+    @cached_property
+    def infeasible(self) -> Counter:
+        return Counter(
+            "kubelet_pod_infeasible_resizes_total",
+            "[ALPHA] Number of infeasible resizes for pods.",
+            ("reason_detail",),
+            registry=self.registry,
         )
-        self.in_progress = Gauge("kubelet_pod_in_progress_resizes", "[ALPHA] Number of in-progress resizes for pods.", registry=r)
-        self.accepted = Counter(
+
+    @cached_property
+    def in_progress(self) -> Gauge:
+        return Gauge("kubelet_pod_in_progress_resizes", "[ALPHA] Number of in-progress resizes for pods.", registry=self.registry)
+
+    @cached_property
+    def accepted(self) -> Counter:
+        return Counter(
             "kubelet_pod_deferred_accepted_resizes_total",
             "[ALPHA] Cumulative number of resizes that were accepted after being deferred.",
             ("retry_trigger",),
-            registry=r,
+            registry=self.registry,
         )
-        self.deferred = Histogram(
+
+    @cached_property
+    def deferred(self) -> Histogram:
+        return Histogram(
             "kubelet_pod_deferred_resize_duration_seconds",
             "[ALPHA] Duration in seconds that a pod resize was deferred.",
             ("resolution", "priority_bucket"),
             buckets=DEFERRED_SECONDS,
-            registry=r,
+            registry=self.registry,
         )
-        self.operations = Counter(
+
+    @cached_property
+    def operations(self) -> Counter:
+        return Counter(
             "kubelet_runtime_operations_total",
             "[ALPHA] Cumulative number of runtime operations by operation type.",
             ("operation_type",),
-            registry=r,
+            registry=self.registry,
         )
-        self.operation_errors = Counter(
+
+    @cached_property
+    def operation_errors(self) -> Counter:
+        return Counter(
             "kubelet_runtime_operations_errors_total",
             "[ALPHA] Cumulative number of runtime operation errors by operation type.",
             ("operation_type",),
-            registry=r,
+            registry=self.registry,
         )
-        self.preemptions = Counter(
+
+    @cached_property
+    def preemptions(self) -> Counter:
+        return Counter(
             "kubelet_preemptions",
             "[ALPHA] Cumulative number of pod preemptions by preemption resource",
             ("preemption_signal",),
-            registry=r,
+            registry=self.registry,
         )
-        self.running_pods = Gauge("kubelet_running_pods", "[ALPHA] Number of pods that have a running pod sandbox", registry=r)
-        self.running_containers = Gauge(
-            "kubelet_running_containers", "[ALPHA] Number of containers currently running", ("container_state",), registry=r
+
+    @cached_property
+    def running_pods(self) -> Gauge:
+        return Gauge("kubelet_running_pods", "[ALPHA] Number of pods that have a running pod sandbox", registry=self.registry)
+
+    @cached_property
+    def running_containers(self) -> Gauge:
+        return Gauge(
+            "kubelet_running_containers",
+            "[ALPHA] Number of containers currently running",
+            ("container_state",),
+            registry=self.registry,
         )
-        self._status = (
+
+    @cached_property
+    def _status(self) -> Gauge | None:
+        return (
             Gauge(
                 "kube_pod_container_status_resize_status",
                 "The status of a container's last resize.",
                 ("namespace", "pod", "container", "resize_status"),
-                registry=r,
+                registry=self.registry,
             )
-            if resize_status
+            if self._resize_status
             else None
         )
 
@@ -109,6 +181,7 @@ class Metrics:
     ) -> bytes:
         """The text format, with the gauges at these values. ``pending`` is by reason and priority bucket, ``statuses`` are
         (namespace, pod, container, resize status)."""
+        complete(self)
         self.pending.clear()
         for labels, count in pending.items():
             self.pending.labels(*labels).set(count)
