@@ -140,8 +140,10 @@ RIGHTS: list[tuple[str, ApiRequest, int]] = [
     ("kubelet/n1", requests.create(LEASE, {"metadata": {"name": "n1"}}, namespace="kube-node-lease"), 201),
     ("kubelet/n1", requests.update(LEASE, "n2", {"metadata": {"name": "n2"}}, namespace="kube-node-lease"), 403),
     ("kubelet/n1", requests.create(LEASE, {"metadata": {"name": "n1"}}, namespace="default"), 403),
-    ("kubelet/n1", requests.get("pods", "b", namespace="default"), 200),
-    ("kubelet/n1", requests.listing("nodes"), 200),
+    ("kubelet/n1", requests.get("pods", "a", namespace="default"), 200),
+    ("kubelet/n1", requests.get("pods", "b", namespace="default"), 403),
+    ("kubelet/n1", requests.listing("nodes"), 403),
+    ("kubelet/n1", requests.listing("nodes", query={"fieldSelector": "metadata.name=n1"}), 200),
     ("kubelet/n1", requests.create("pods", a_pod("c"), namespace="default"), 403),
     ("scheduler", requests.patch("pods", "a", STATUS, namespace="default", subresource="status"), 200),
     ("scheduler", requests.delete("pods", "a", namespace="default"), 200),
@@ -219,7 +221,7 @@ def test_can_i(user: str, verb: str, resource: str, subresource: str, may: bool)
 
 def test_an_older_incarnation_of_a_peer_is_refused_and_its_streams_are_over() -> None:
     world = a_world()
-    watch = world.watch("pods", peer="kubelet/n1", resourceVersion="10")
+    watch = world.watch("pods", peer="kubelet/n1", resourceVersion="10", fieldSelector="spec.nodeName=n1")
     assert world.ask(status_of("a"), "kubelet/n1", epoch=2).status == 200
     assert watch.messages == []
     body = encode_value(status_of("a"))

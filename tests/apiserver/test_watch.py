@@ -270,8 +270,8 @@ def test_a_cancelled_watch_is_silent() -> None:
 
 def test_a_peer_that_comes_again_has_lost_its_streams() -> None:
     world = World()
-    watch = world.watch("configmaps", peer="kubelet/n1", resourceVersion="6")
-    world.step(PeerConnected("kubelet/n1"))
+    watch = world.watch("configmaps", peer="client/2", resourceVersion="6")
+    world.step(PeerConnected("client/2"))
     config(world, "a")
     assert watch.messages == []
 

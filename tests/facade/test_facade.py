@@ -17,6 +17,7 @@ from elbowroom.wire import (
     ApiResponse,
     Call,
     Code,
+    Impersonation,
     StreamBookmark,
     StreamCancel,
     StreamCredit,
@@ -81,8 +82,8 @@ def test_warnings_and_retry_after_become_headers_that_nothing_can_break_out_of(p
         ({}, 200, "system:anonymous"),
         ({"Authorization": "Bearer wrong"}, 401, None),
         ({"Authorization": "Bearer reader-token"}, 200, "reader"),
-        ({"Authorization": "Bearer reader-token", "Impersonate-User": "root"}, 403, None),
-        ({"Authorization": "Bearer {admin}", "Impersonate-User": "bob"}, 200, "bob"),
+        ({"Authorization": "Basic cmVhZGVyOnRva2Vu"}, 200, "system:anonymous"),
+        ({"Authorization": "Bearer reader-token", "Impersonate-User": "root"}, 200, "reader"),
         ({"Authorization": "Bearer {admin}", "Impersonate-Group": "ops"}, 400, None),
     ],
 )
@@ -94,6 +95,8 @@ def test_who_asks_is_told_by_the_token_and_by_impersonation(
         response = await it.ask("GET", "/api/v1/namespaces/x/pods/a", given, anonymous=True)
         assert response.status == status
         assert [request.user for request in it.machine.requests] == ([] if user is None else [user])
+        wanted = [Impersonation("root")] if "Impersonate-User" in headers else [None]
+        assert [request.impersonate for request in it.machine.requests] == ([] if user is None else wanted)
 
     play(scenario, _pod, tokens=[{"token": "reader-token", "user": "reader", "groups": ["readers"]}])
 
@@ -119,6 +122,17 @@ def test_paths_outside_of_resources_are_open_to_whom_they_may_be(
     async def scenario(it: Running) -> None:
         assert (await it.ask("GET", path, anonymous=True)).status == anonymous_status
         assert (await it.ask("GET", path)).status == admin_status
+
+    refusal = as_json({"kind": "Status", "reason": "Forbidden", "message": "no"})
+    play(scenario, lambda request: ApiResponse(200, b"{}") if request.group != "elbowroom" else ApiResponse(403, refusal))
+
+
+def test_where_the_default_policy_opens_nothing_roles_decide_about_paths(play: Play) -> None:
+    async def scenario(it: Running) -> None:
+        assert (await it.ask("GET", "/openapi/v3", anonymous=True)).status == 200
+        (request,) = it.machine.requests
+        assert (request.group, request.resource, request.query) == ("elbowroom", "paths", {"path": "/openapi/v3"})
+        assert (request.verb, request.user) == ("get", "system:anonymous")
 
     play(scenario)
 

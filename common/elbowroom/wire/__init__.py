@@ -5,7 +5,7 @@ happen, and server streams with credit, sequence numbers and the previous revisi
 inside as the JSON bytes in which the store keeps them: encoded once per revision, never again for a thousand watchers.
 """
 
-from elbowroom.wire.api import ApiRequest, ApiResponse
+from elbowroom.wire.api import ApiRequest, ApiResponse, Impersonation
 from elbowroom.wire.codec import MalformedError, decode, decode_value, encode, encode_value
 from elbowroom.wire.messages import (
     Call,
@@ -24,6 +24,7 @@ __all__ = [
     "ApiResponse",
     "Call",
     "Code",
+    "Impersonation",
     "MalformedError",
     "Message",
     "Reply",

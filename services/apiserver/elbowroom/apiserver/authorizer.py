@@ -1,7 +1,8 @@
 """Who may do what.
 
-Administrators (``system:masters``) may do everything. A kubelet may read what it needs, write the status of its own Node and of the
-pods bound to it, mirror its own pods, keep its Lease, tell events; it never touches another node's objects. The scheduler and the
+Administrators (``system:masters``) may do everything. A kubelet may read its own Node, its pods and what they refer to
+(``node_rights``), write the status of its own Node and of the pods bound to it, mirror its own pods, keep its Lease, tell events;
+it never touches another node's objects. What it may say in them is for the admission plugin NodeRestriction. The scheduler and the
 controllers have broad rights that no role can take from them. Beyond that, and for everybody else, roles and bindings decide
 (``rbac``).
 """
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from elbowroom.api.objects import ObjectMeta, PodSpec
-from elbowroom.apiserver import statuses
+from elbowroom.apiserver import node_rights, statuses
 from elbowroom.apiserver.rbac import Rbac
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Store, StoreReader
@@ -27,8 +28,6 @@ ADMIN = "elbowroom-admin"
 AUTHENTICATED = "system:authenticated"
 
 _READS = ("get", "list", "watch")
-_NODE_READS = frozenset(("pods", "nodes", "configmaps", "namespaces", "leases", "serviceaccounts", "priorityclasses"))
-_WRITES = ("create", "update", "patch", "delete")
 
 _SCHEDULER_RIGHTS = frozenset(
     (verb, what)
@@ -80,11 +79,12 @@ class Judgement:
 _ALLOWED = Judgement(True)
 
 
-def check(request: ApiRequest, store: Store) -> None:
+def check(request: ApiRequest, store: Store) -> Judgement:
     """Let the request pass or raise 403 with upstream's words."""
     judgement = judge(request, store)
     if not judgement.allowed:
         raise judgement.refusal or cannot(request, judgement.reason)
+    return judgement
 
 
 def judge(request: ApiRequest, store: Store) -> Judgement:
@@ -92,15 +92,21 @@ def judge(request: ApiRequest, store: Store) -> Judgement:
     if MASTERS in request.groups:
         return _ALLOWED
     what = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
-    known: Judgement | None = None
+    why: str | None = None
     if NODES in request.groups and request.user.startswith(NODE_PREFIX):
-        known = _node_judgement(request, request.user.removeprefix(NODE_PREFIX), what, store)
+        node = request.user.removeprefix(NODE_PREFIX)
+        known = _node_judgement(request, node, what, store)
+        if known is not None:
+            return known
+        why = node_rights.judged(request, node, store)
+        if why == "":
+            return _ALLOWED
     elif _is_a_components(request, what):
-        known = _ALLOWED
-    if known is not None:
-        return known
+        return _ALLOWED
     verdict = Rbac(StoreReader(store)).decide(request)
-    return Judgement(verdict.allowed, verdict.reason)
+    if verdict.allowed or not why:
+        return Judgement(verdict.allowed, verdict.reason)
+    return Judgement(False, ", ".join(filter(None, (why, verdict.reason))))
 
 
 def _is_a_components(request: ApiRequest, what: str) -> bool:
@@ -119,28 +125,22 @@ def judge_path(user: str, groups: Sequence[str], verb: str, path: str, store: St
 
 
 def _node_judgement(request: ApiRequest, node: str, what: str, store: Store) -> Judgement | None:
-    """The node authorizer and NodeRestriction in one; None if it is nothing that kubelets do."""
+    """What NodeRestriction says before the object is looked at, whoever else allows it; None if that is nothing."""
     verb = request.verb
-    if verb in _READS and request.resource in _NODE_READS and not request.subresource:
-        return _ALLOWED
     refusal: ApiError | None = None
     match what:
-        case "events" if verb in ("create", "patch", "update"):
-            pass
         case "nodes" | "nodes/status" if verb in ("create", "update", "patch"):
             name = request.name or node
             if name != node:
                 refusal = statuses.forbidden("", "nodes", name, f'node "{node}" is not allowed to modify node "{name}"')
-        case "leases" if verb in _WRITES:
-            if request.namespace != "kube-node-lease" or request.name not in ("", node):
-                refusal = cannot(request, "can only access node lease with the same name as the requesting node")
         case "pods" if verb == "create":
             refusal = _mirror_refusal(request, node, store)
         case "pods" | "pods/status" | "pods/eviction" if (verb, what) in _NODE_POD_RIGHTS:
             pod = store.get("pods", request.namespace, request.name)
             if pod is not None and pod.document["spec"].get("nodeName") != node:
                 act = {"pods": "delete pods", "pods/eviction": "evict pods"}.get(what, "update pod status for pods")
-                why = f'node "{node}" can only {act} with spec.nodeName set to itself'
+                who = f"node {node}" if what == "pods/eviction" else f'node "{node}"'
+                why = f"{who} can only {act} with spec.nodeName set to itself"
                 refusal = statuses.forbidden("", "pods", request.name, why)
         case _:
             return None
@@ -191,3 +191,9 @@ def cannot(request: ApiRequest, reason: str = "") -> ApiError:
     where = f'in the namespace "{request.namespace}"' if request.namespace else "at the cluster scope"
     text = f'User "{request.user}" cannot {request.verb} resource "{what}" in API group "{request.group}" {where}'
     return statuses.forbidden(request.group, request.resource, request.name, f"{text}: {reason}" if reason else text)
+
+
+def cannot_path(user: str, verb: str, path: str, reason: str = "") -> ApiError:
+    """``forbidden: User "u" cannot get path "/metrics"``, and why if there is more to say."""
+    text = f'forbidden: User "{user}" cannot {verb} path "{path}"'
+    return ApiError(403, "Forbidden", f"{text}: {reason}" if reason else text, {})

@@ -101,7 +101,12 @@ RESOURCES: tuple[Resource, ...] = (
         ),
     ),
     Resource("resourcequotas", "ResourceQuota", short_names=("quota",), subresources=(_status("ResourceQuota"),)),
-    Resource("serviceaccounts", "ServiceAccount", short_names=("sa",)),
+    Resource(
+        "serviceaccounts",
+        "ServiceAccount",
+        short_names=("sa",),
+        subresources=(Subresource("token", "TokenRequest", ("create",), "authentication.k8s.io", "v1"),),
+    ),
     Resource("services", "Service", short_names=("svc",), categories=("all",), subresources=(_status("Service"),)),
     Resource(
         "deployments",
@@ -115,6 +120,7 @@ RESOURCES: tuple[Resource, ...] = (
         "replicasets", "ReplicaSet", "apps", short_names=("rs",), categories=("all",), subresources=(_SCALE, _status("ReplicaSet"))
     ),
     Resource("selfsubjectreviews", "SelfSubjectReview", "authentication.k8s.io", namespaced=False, verbs=_REVIEW),
+    Resource("tokenreviews", "TokenReview", "authentication.k8s.io", namespaced=False, verbs=_REVIEW),
     Resource("localsubjectaccessreviews", "LocalSubjectAccessReview", "authorization.k8s.io", verbs=_REVIEW),
     Resource("selfsubjectaccessreviews", "SelfSubjectAccessReview", "authorization.k8s.io", namespaced=False, verbs=_REVIEW),
     Resource("selfsubjectrulesreviews", "SelfSubjectRulesReview", "authorization.k8s.io", namespaced=False, verbs=_REVIEW),

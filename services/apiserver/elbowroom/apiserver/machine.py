@@ -1,17 +1,21 @@
 """The API server as a machine: calls to the registry, streams to the watches, and the order of what follows.
 
 Each write is made durable, then noted, then told to watchers, then answered (steps A1 to A10); the process may die between any two.
-Peers of the bus are users by their names; the HTTP facade (peers ``http/N``) says itself who asks.
+Peers of the bus are users by their names; the HTTP facade (peers ``http/N``) says itself who asks. What a key is needed for, tokens
+of service accounts, is work that the facade does.
 """
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from elbowroom.api.gates import Profile
-from elbowroom.apiserver import authorizer, discovery, reviews, statuses
+from elbowroom.apiserver import audit, authorizer, discovery, identity, impersonation, reviews, statuses, tokens
+from elbowroom.apiserver.authorizer import Judgement
 from elbowroom.apiserver.facts import commit_note
 from elbowroom.apiserver.metrics import ApiMetrics
 from elbowroom.apiserver.registry import Registry, Served
@@ -31,6 +35,7 @@ from elbowroom.machine import (
     SetTimer,
     Step,
     TimerFired,
+    Work,
     WorkDone,
     seconds,
 )
@@ -61,6 +66,7 @@ DROPPED_AT_ONCE = 500
 PROXY_SECONDS = 10.0
 _CODES = {
     400: Code.INVALID_ARGUMENT,
+    401: Code.PERMISSION_DENIED,
     403: Code.PERMISSION_DENIED,
     404: Code.NOT_FOUND,
     410: Code.OUT_OF_RANGE,
@@ -71,7 +77,8 @@ _CODES = {
 def build(config: Mapping[str, Any], rng: random.Random) -> "ApiServer":
     """An API server. ``config``: ``profile`` (``Profile.as_config()``), ``name``, ``epoch``; ``store`` (``sqlite`` or ``memory``:
     what the disk is, for the history), ``compaction_seconds`` and ``history_max`` (how much of the past watches can resume from),
-    ``policy`` (are upstream's default roles and bindings made? On unless it says no; without them administrators have to make all).
+    ``policy`` (are upstream's default roles and bindings made? On unless it says no; without them administrators have to make all),
+    ``audit`` (is there an audit log? Off unless it says so; the facade has it).
     """
     return ApiServer(
         Profile.from_config(config["profile"]),
@@ -81,7 +88,19 @@ def build(config: Mapping[str, Any], rng: random.Random) -> "ApiServer":
         compaction_seconds=float(config.get("compaction_seconds", COMPACTION_SECONDS)),
         history_max=int(config.get("history_max", HISTORY_MAX)),
         policy=bool(config.get("policy", True)),
+        audited=bool(config.get("audit", False)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A TokenRequest or TokenReview that lacks what a key tells."""
+
+    source: str
+    call: int
+    request: ApiRequest
+    document: dict[str, Any]
+    warnings: tuple[str, ...]
 
 
 def _node_name(pod: Mapping[str, Any]) -> str:
@@ -101,7 +120,13 @@ class ApiServer:
         compaction_seconds: float = COMPACTION_SECONDS,
         history_max: int = HISTORY_MAX,
         policy: bool = True,
+        audited: bool = False,
     ) -> None:
+        self._rng = rng
+        self._audited = audited
+        self._working: dict[str, _Waiting] = {}
+        """Who waits for work, by its token."""
+        self._works = itertools.count(1)
         self._store = Store({"pods": _node_name})
         self._registry = Registry(self._store, profile, rng)
         self._watches = Watches(self._store)
@@ -143,6 +168,8 @@ class ApiServer:
                 return self._compact(now, name)
             case PeerConnected(peer):
                 return [*self._watches.drop_peer(peer), *self._relayed(now, happened)]
+            case WorkDone(token, outcome) if token in self._working:
+                return self._worked(token, outcome)
             case Received() | TimerFired() | WorkDone() | FolderRead():
                 return self._relayed(now, happened)
 
@@ -168,7 +195,7 @@ class ApiServer:
             return [Send(source, Reply(call.id, Code.INVALID_ARGUMENT, message=str(why)))]
         if not source.startswith("http/"):
             user, groups = authorizer.identity_of_peer(source)
-            request = msgspec.structs.replace(request, user=user, groups=groups)
+            request = msgspec.structs.replace(request, user=user, groups=groups, uid="", extra={}, impersonate=None)
         if call.method == "watch":
             return self._on_watch(now, source, call, request)
         return self._on_api(now, source, call, request)
@@ -194,17 +221,23 @@ class ApiServer:
 
     def _on_api(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
         effects: list[Effect] = [Step("A1")]
+        judgement: Judgement | None = None
         try:
+            if request.uid or request.impersonate is not None:
+                request = self._acting(request)
             if request.group == "elbowroom":
                 return self._on_own(now, source, call, request)
-            authorizer.check(request, self._store)
+            judgement = authorizer.check(request, self._store)
             effects.append(Step("A2"))
             if request.resource == "nodes" and request.subresource == "proxy":
                 return self._on_proxy(now, source, call, request)
+            if tokens.is_request(request) or tokens.is_review(request):
+                return self._on_token(now, source, call, request)
             served = self._served(now, request)
         except ApiError as refusal:
             served = Served(refusal.response())
         self._metrics.count(request, served.response.status)
+        response = served.response if not self._audited else audit.told(served.response, judgement)
         if served.changes:
             effects += (Step("A3"), Step("A4"))
             effects += self._made(now, served, request.verb, request.subresource, request.user, served.base)
@@ -217,9 +250,23 @@ class ApiServer:
                 "continue": bool(query.get("continue")),
             }
             effects.append(Note("list", facts))
-        effects.append(Send(source, Reply(call.id, body=encode_value(served.response))))
+        effects.append(Send(source, Reply(call.id, body=encode_value(response))))
         effects.append(Step("A10"))
+        if self._audited and not source.startswith("http/"):
+            effects.append(Work("audit", audit.Fact(source, request, response, now)))
         return effects
+
+    def _acting(self, request: ApiRequest) -> ApiRequest:
+        """The request as that of who acts by it: 401 if a token no longer counts, 403 if its user may not act as another one."""
+        if request.uid and tokens.trouble(request.user, request.uid, request.extra, self._store):
+            raise identity.unauthorized()
+        return impersonation.acting(request, self._judge)
+
+    def _judge(self, request: ApiRequest) -> Judgement:
+        if request.group == "elbowroom":
+            verb, path = request.verb, _path_of(request)
+            return authorizer.judge_path(request.user, request.groups, verb, path, self._store)
+        return authorizer.judge(request, self._store)
 
     def _served(self, now: Instant, request: ApiRequest) -> Served:
         if reviews.is_review(request):
@@ -245,6 +292,8 @@ class ApiServer:
 
     def _on_watch(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
         try:
+            if request.uid or request.impersonate is not None:
+                request = self._acting(request)
             authorizer.check(request, self._store)
             row = self._registry.row_of(request)
             effects = self._watches.open(now, source, call.id, call.credit, row, request)
@@ -258,12 +307,17 @@ class ApiServer:
     # ------------------------------------------------------------ what lies beyond the registry
 
     def _on_own(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
-        """``/metrics`` and ``/elbowroom/scheduler/metrics``."""
-        if request.resource != "metrics" or request.verb != "get":
+        """``/metrics``, ``/elbowroom/scheduler/metrics``, and whether somebody may see another path outside of resources."""
+        if request.resource not in ("metrics", "paths") or (request.resource == "metrics" and request.verb != "get"):
             raise statuses.no_such_resource()
-        path = f"/elbowroom/{request.name}/metrics" if request.name else "/metrics"
-        if not authorizer.judge_path(request.user, request.groups, "get", path, self._store).allowed:
-            raise ApiError(403, "Forbidden", f'forbidden: User "{request.user}" cannot get path "{path}"', {})
+        path = _path_of(request)
+        is_open = request.resource == "paths" and identity.is_open(request.groups, path)
+        judgement = Judgement(True) if is_open else self._judge(request)
+        if not judgement.allowed:
+            raise authorizer.cannot_path(request.user, request.verb, path, judgement.reason)
+        if request.resource == "paths":
+            response = ApiResponse(200)
+            return [Send(source, Reply(call.id, body=encode_value(response)))]
         if not request.name:
             response = ApiResponse(200, self._metrics.text(), content_type=self._metrics.content_type)
             return [Send(source, Reply(call.id, body=encode_value(response)))]
@@ -282,6 +336,32 @@ class ApiServer:
         path = request.query.get("path", "").strip("/")
         query = {name: value for name, value in request.query.items() if name != "path"}
         return self._relay(now, source, call, f"kubelet/{request.name}", path, query)
+
+    def _on_token(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
+        """A TokenRequest or TokenReview: answered when the facade, which has the key, has done its part."""
+        task: tokens.Sign | tokens.Read
+        if tokens.is_review(request):
+            document, task, warnings = tokens.reviewed(request)
+        else:
+            document, claims, warnings = tokens.requested(now, request, self._store, self._rng)
+            task = tokens.Sign(claims)
+        name = f"token/{next(self._works)}"
+        self._working[name] = _Waiting(source, call.id, request, document, warnings)
+        return [Step("A1"), Step("A2"), Work(name, task)]
+
+    def _worked(self, name: str, outcome: Any) -> list[Effect]:
+        waiting = self._working.pop(name)
+        document = waiting.document
+        if tokens.is_review(waiting.request):
+            document["status"] = tokens.verdict(outcome, self._store)
+            response = tokens.answered(document, waiting.warnings)
+        elif isinstance(outcome, str):
+            document["status"]["token"] = outcome
+            response = tokens.answered(document, waiting.warnings)
+        else:
+            response = statuses.internal(f"failed to generate token: {outcome}").response()
+        self._metrics.count(waiting.request, response.status)
+        return [Send(waiting.source, Reply(waiting.call, body=encode_value(response))), Step("A10")]
 
     def _relay(self, now: Instant, source: str, call: Call, target: str, path: str, query: Mapping[str, str]) -> list[Effect]:
         body = {"path": path, "query": query}
@@ -318,6 +398,13 @@ class ApiServer:
         self._dropping = True
         ended = self._watches.compacted()
         return [Step("C1"), persist, Step("C2"), Note("compacted", {"floor": self._store.floor}), *ended, SetTimer(DROPPING, now)]
+
+
+def _path_of(request: ApiRequest) -> str:
+    """The path outside of resources that the facade asks about."""
+    if request.resource == "paths":
+        return request.query.get("path", "/")
+    return f"/elbowroom/{request.name}/metrics" if request.name else "/metrics"
 
 
 class _Proxied(msgspec.Struct):

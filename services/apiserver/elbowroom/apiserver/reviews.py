@@ -42,7 +42,9 @@ def answer(request: ApiRequest, store: Store) -> ApiResponse:
     document: dict[str, Any] = {"kind": kind, "apiVersion": f"{request.group}/v1", "metadata": metadata}
     match kind:
         case "SelfSubjectReview":
-            document["status"] = {"userInfo": {"username": request.user, "groups": list(request.groups)}}
+            told = {"uid": request.uid} if request.uid else {}
+            more = {"extra": {key: list(values) for key, values in request.extra.items()}} if request.extra else {}
+            document["status"] = {"userInfo": {"username": request.user, **told, "groups": list(request.groups), **more}}
         case "SelfSubjectRulesReview":
             document |= {"spec": {}, "status": _rules(request, spec.get("namespace", ""), store)}
         case _:

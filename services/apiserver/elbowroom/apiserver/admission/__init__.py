@@ -7,6 +7,7 @@ here (webhooks, policies, storage, certificates) are left out too. ``ResourceQuo
 from elbowroom.api.gates import Profile
 from elbowroom.apiserver.admission.limits import LimitRanger
 from elbowroom.apiserver.admission.namespaces import NamespaceLifecycle
+from elbowroom.apiserver.admission.noderestriction import NodeRestriction
 from elbowroom.apiserver.admission.nodes import TaintNodesByCondition
 from elbowroom.apiserver.admission.priorities import Priority
 from elbowroom.apiserver.admission.quota import QuotaPlugin
@@ -23,6 +24,7 @@ def chain(profile: Profile) -> tuple[Plugin, ...]:
     plugins: tuple[Plugin, ...] = (
         NamespaceLifecycle(),
         LimitRanger(),
+        NodeRestriction(),
         TaintNodesByCondition(),
         Priority(),
         DefaultTolerationSeconds(),

@@ -2,7 +2,8 @@
 
 There is one registry and one set of semantics. A request becomes an ``ApiRequest`` from the peer ``http/N`` and waits for the
 ``Reply``; a watch becomes a stream whose credit grows as its lines are written, so a stuck reader holds only itself. What is
-the same for every registry is answered here: TLS, who asks, discovery, OpenAPI, Tables, YAML, health.
+the same for every registry is answered here: TLS, who asks and how often, discovery, OpenAPI, Tables, YAML, health. The keys are
+here too, so tokens are signed and read here for the machine.
 
 The event loop, and the thread, are the host's. uvicorn's protocol does HTTP/1.1 (measured against five others: 33 us a GET).
 """
@@ -12,7 +13,9 @@ import errno
 import gzip
 import hashlib
 import itertools
+import math
 import random
+import re
 import socket
 import ssl
 import time
@@ -29,19 +32,25 @@ import uvicorn
 import yaml
 from uvicorn.server import ServerState
 
-from elbowroom.apiserver import discovery, negotiation, openapi, schema, statuses, tables
-from elbowroom.apiserver.drivers.certificates import make_credentials
+from elbowroom.apiserver import audit, discovery, negotiation, openapi, schema, statuses, tables, tokens
+from elbowroom.apiserver.drivers.audit import FileLog, Log
+from elbowroom.apiserver.drivers.certificates import make_credentials, tokens_of_file
+from elbowroom.apiserver.drivers.connections import Door
 from elbowroom.apiserver.drivers.protocol import PatientProtocol
-from elbowroom.apiserver.identity import MASTERS, Authenticator, Identity, check_path
+from elbowroom.apiserver.drivers.tokens import TokenKey
+from elbowroom.apiserver.fairness import Buckets, level_of
+from elbowroom.apiserver.identity import ANONYMOUS, MASTERS, Authenticator, BadTokenError, Identity, is_open
+from elbowroom.apiserver.impersonation import asked_for
 from elbowroom.apiserver.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
 from elbowroom.apiserver.routing import Document, Target, route
 from elbowroom.apiserver.statuses import ApiError
-from elbowroom.machine import Input, Instant, Received, Send, Work
+from elbowroom.machine import Input, Instant, Received, Send, Work, WorkDone
 from elbowroom.wire import (
     ApiRequest,
     ApiResponse,
     Call,
     Code,
+    Impersonation,
     MalformedError,
     Reply,
     StreamBookmark,
@@ -57,6 +66,8 @@ PREFIX = "http/"
 TEXT = "text/plain; charset=utf-8"
 BODY_BYTES_MAX = 3 * 1024 * 1024
 BODY_SECONDS = 30.0
+BODIES_BYTES_MAX = 64 * 1024 * 1024
+"""How much of bodies that are not whole yet is held in all."""
 DISCARD_BYTES_MAX = 16 * 1024 * 1024
 DISCARD_SECONDS = 2.0
 ANSWER_SECONDS = 60.0
@@ -64,6 +75,8 @@ KEEP_ALIVE_SECONDS = 90
 WATCH_SECONDS = (1800, 3600)
 """How long a watch lasts whose client names no ``timeoutSeconds``: somewhere between, so that not all end at once."""
 WATCH_CREDIT = 256
+WATCHES_MAX = 512
+"""How many watches one user may have open, unless it is exempt from such limits (``fairness``)."""
 WRITE_BYTES = 256 * 1024
 """About so much is handed to a connection at once; then a slow reader is waited for."""
 ACCEPTED_SECONDS = 0.5
@@ -88,8 +101,8 @@ def build(config: Mapping[str, Any]) -> "Facade":
 
     ``config``: ``host`` (127.0.0.1), ``port`` (0: a free one), ``credentials`` (the directory of ``make_credentials``), ``tokens``
     (more identities: ``{"token", "user", "groups"}``), ``timeScale`` and ``origin`` (as in ``host.spec.HostSpec``, for ages),
-    ``previews`` (are the fields of the lab profile described?). ``start`` tells ``{"port"}``, and raises ``OSError`` with a clear
-    line if the port is taken.
+    ``previews`` (are the fields of the lab profile described?), ``audit`` (``{"level", "path"}``; absent: no log). ``start`` tells
+    ``{"port"}``, and raises ``OSError`` with a clear line if the port is taken.
     """
     return Facade(config)
 
@@ -134,14 +147,39 @@ class _Stream:
 class _Request:
     """One HTTP request and the way to answer it."""
 
-    __slots__ = ("accept", "encoding", "headers", "method", "path", "query", "receive", "send", "user_agent")
+    __slots__ = (
+        "accept",
+        "asked",
+        "audit_id",
+        "encoding",
+        "headers",
+        "impersonate",
+        "method",
+        "notes",
+        "path",
+        "query",
+        "receive",
+        "scope",
+        "send",
+        "status",
+        "told",
+        "user_agent",
+        "who",
+    )
 
     def __init__(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         self.method: str = scope["method"]
         self.path: str = scope["raw_path"].decode("ascii")
         self.query: str = scope["query_string"].decode("ascii", "replace")
         self.headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))
-        self.receive, self.send = receive, send
+        self.scope, self.receive, self.send = scope, receive, send
+        self.who = ANONYMOUS
+        self.impersonate: Impersonation | None = None
+        # What an audit log is told.
+        self.asked: ApiRequest | None = None
+        self.status, self.told = 0, b""
+        self.notes: Mapping[str, str] = {}
+        self.audit_id = ""
         self.accept = ",".join(v.decode("latin-1") for k, v in scope["headers"] if k == b"accept")
         self.encoding = self.headers.get(b"accept-encoding", b"")
         self.user_agent = self.headers.get(b"user-agent", b"").decode("latin-1")[:512]
@@ -160,14 +198,25 @@ class Facade:
         self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
         self._tls.load_cert_chain(credentials.server_certificate, credentials.server_key)
         self._tls.set_alpn_protocols(["http/1.1"])
-        self._authenticator = Authenticator([*credentials.identities, *config.get("tokens", ())])
+        # A client may show a certificate; one of another authority ends the handshake.
+        self._tls.load_verify_locations(credentials.ca_certificate)
+        self._tls.verify_mode = ssl.CERT_OPTIONAL
+        self._key = TokenKey(credentials.account_key)
+        more = tokens_of_file(Path(config["credentials"]) / "tokens.csv")
+        self._authenticator = Authenticator([*credentials.identities, *config.get("tokens", ()), *more], self._read)
+        self._buckets = Buckets()
+        self._watching: dict[str, int] = {}
+        self._bodies = 0
+        wanted = config.get("audit") or {}
+        self._level: str = wanted.get("level", "None")
+        self._log: Log | None = None if self._level == "None" else FileLog(Path(wanted["path"]))
         self._scale: float = config.get("timeScale", 1.0)
         self._origin: int = config.get("origin", 0) or time.time_ns()
         self._previews: bool = config.get("previews", False)
         self._numbers = itertools.count(1)
         self._open: dict[str, _Answer | _Stream] = {}
         self._post: Callable[[Input], None] = lambda happened: None
-        self._server: asyncio.Server | None = None
+        self._door: Door | None = None
         self._state = ServerState()
         self._documents: dict[tuple[str, bool], tuple[bytes, str]] = {}
         self._date = (0, b"")
@@ -194,14 +243,8 @@ class Facade:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
         config.load()
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: PatientProtocol(config, self._state, {}),
-            sock=listener,
-            ssl=self._tls,
-            backlog=1024,
-            ssl_handshake_timeout=10,
-            ssl_shutdown_timeout=1,
-        )
+        self._door = Door(listener, self._tls, lambda door: PatientProtocol(config, self._state, door))
+        self._door.open()
         return {"port": self._port}
 
     def deliver(self, effect: Send) -> None:
@@ -216,13 +259,36 @@ class Facade:
         return len(waiting.events) if isinstance(waiting, _Stream) else 0
 
     def work(self, effect: Work) -> None:
-        raise AssertionError(f"the facade has no work like {effect.task!r}")
+        """Sign or read a token, or put a line into the audit log."""
+        outcome: Any
+        try:
+            match effect.task:
+                case tokens.Sign(claims):
+                    outcome = self._key.sign(claims)
+                case tokens.Read(token, audiences):
+                    outcome = self._reviewed(token, audiences)
+                case audit.Fact() as fact:
+                    if self._log is not None:
+                        self._log.write(audit.event(self._level, audit.of_fact(fact, _number())))
+                    return
+                case task:
+                    raise AssertionError(f"the facade has no work like {task!r}")
+        except BadTokenError as why:
+            outcome = why
+        asyncio.get_running_loop().call_soon(self._post, WorkDone(effect.token, outcome))
+
+    def _read(self, token: str) -> Identity:
+        return self._key.read(token, self._now())[0]
+
+    def _reviewed(self, token: str, audiences: tuple[str, ...]) -> tuple[Identity, tuple[str, ...]]:
+        known = self._authenticator.known(token)
+        return self._key.read(token, self._now(), audiences) if known is None else (known, audiences)
 
     async def stop(self) -> None:
         """Refuse new connections, end the watches, let answers go out, close."""
-        if self._server is None:
+        if self._door is None:
             return
-        self._server.close()
+        self._door.close()
         for waiting in list(self._open.values()):
             if isinstance(waiting, _Stream):
                 waiting.close()
@@ -234,7 +300,9 @@ class Facade:
             task.cancel()
         for connection in list(self._state.connections):
             connection.transport.abort()
-        self._server = None
+        self._door = None
+        if self._log is not None:
+            self._log.close()
 
     def _now(self) -> Instant:
         return Instant(self._origin + round((time.time_ns() - self._origin) * self._scale))
@@ -244,20 +312,14 @@ class Facade:
     async def _app(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         assert scope["type"] == "http", "neither lifespan nor websockets are configured"
         request = _Request(scope, receive, send)
+        received = self._now() if self._log is not None else Instant(0)
         try:
             found = route(request.method, request.path, request.query)
-            who = self._authenticator.identify(
-                request.headers.get(b"authorization", b"").decode("latin-1"),
-                [
-                    (name.decode("latin-1"), value.decode("latin-1"))
-                    for name, value in scope["headers"]
-                    if name.startswith(b"impersonate-")
-                ],
-            )
+            self._admit(request, found)
             if isinstance(found, Target):
-                await self._resource(request, who, found)
+                await self._resource(request, found)
             else:
-                await self._document(request, who, found)
+                await self._document(request, found)
         except ApiError as refusal:
             await self._respond(
                 request,
@@ -266,8 +328,60 @@ class Facade:
                 retry_after=refusal.retry_after,
                 close=refusal.code in (408, 413),
             )
+        finally:
+            if self._log is not None:
+                self._audit(request, received)
 
-    async def _resource(self, request: _Request, who: Identity, target: Target) -> None:
+    def _admit(self, request: _Request, found: Target | Document) -> None:
+        """Find out who asks and as whom, and refuse who asks too often; probes of health are let through."""
+        now = time.monotonic()
+        connection: PatientProtocol = request.scope["state"]["connection"]
+        try:
+            who = self._authenticator.identify(request.headers.get(b"authorization", b"").decode("latin-1"), connection.certificate)
+        except ApiError:
+            self._take(now, ANONYMOUS)
+            raise
+        request.who = who
+        if isinstance(found, Target) or not is_open((), found.path):
+            self._take(now, who)
+        if who is not ANONYMOUS:
+            connection.prove()
+        headers = [
+            (name.decode("latin-1"), value.decode("latin-1"))
+            for name, value in request.scope["headers"]
+            if name.startswith(b"impersonate-")
+        ]
+        request.impersonate = asked_for(headers) if headers else None
+
+    def _take(self, now: float, who: Identity) -> None:
+        wait = self._buckets.wait(now, who)
+        if wait:
+            raise _too_many(math.ceil(wait))
+
+    def _audit(self, request: _Request, received: Instant) -> None:
+        assert self._log is not None
+        who, asked = request.who, request.asked
+        client = request.scope.get("client")
+        query = f"?{request.query}" if request.query else ""
+        entry = audit.Entry(
+            request.audit_id or _number(),
+            request.path + query,
+            request.method.lower() if asked is None else asked.verb,
+            received,
+            self._now(),
+            request.status,
+            audit.user_of(who.user, who.groups, who.uid, who.extra),
+            request.impersonate,
+            (client[0],) if client else (),
+            request.user_agent,
+            asked,
+            audit.status_of(request.told) if request.status >= 400 else {},
+            request.notes,
+        )
+        self._log.write(audit.event(self._level, entry))
+
+    async def _resource(self, request: _Request, target: Target) -> None:
+        who = request.who
         form = negotiation.negotiate(request.accept)
         content_type = request.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         if form is None:
@@ -294,13 +408,19 @@ class Facade:
             user=who.user,
             groups=who.groups,
             user_agent=request.user_agent or "unknown",
+            uid=who.uid,
+            extra=dict(who.extra),
+            impersonate=request.impersonate,
         )
+        request.asked = asked
         if target.verb == "watch":
             await self._watch(request, asked, target, form)
             return
         response = await self._ask(asked)
         if target.subresource is not None and target.subresource.name not in ("status", "scale"):
             form = Form(form.media_type)
+        request.notes = response.annotations
+        self._buckets.charge(time.monotonic(), who, len(response.body))
         await self._answer(request, response, form, target.query)
 
     async def _ask(self, asked: ApiRequest) -> ApiResponse:
@@ -374,6 +494,9 @@ class Facade:
                         raise ApiError(400, "BadRequest", "the client went before the body was whole")
                     part: bytes = message.get("body", b"")
                     size += len(part)
+                    self._bodies += len(part)
+                    if self._bodies > BODIES_BYTES_MAX:
+                        raise _too_many(1)
                     if size > BODY_BYTES_MAX:
                         await _discard(request.receive)
                         raise _too_large()
@@ -382,6 +505,8 @@ class Facade:
                         return b"".join(parts) if len(parts) > 1 else part
         except TimeoutError as why:
             raise ApiError(408, "Timeout", "the body of the request did not come in time", {}) from why
+        finally:
+            self._bodies -= size
 
     async def _respond(
         self,
@@ -394,7 +519,8 @@ class Facade:
         retry_after: int = 0,
         close: bool = False,
     ) -> None:
-        headers = self._headers(content_type)
+        headers = self._headers(request, content_type)
+        request.status, request.told = status, body
         if len(body) >= GZIP_BYTES_MIN and b"gzip" in request.encoding:
             body = gzip.compress(body, 1)
             headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
@@ -407,12 +533,13 @@ class Facade:
         await request.send({"type": "http.response.start", "status": status, "headers": headers})
         await request.send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
 
-    def _headers(self, content_type: str) -> Headers:
+    def _headers(self, request: _Request, content_type: str) -> Headers:
+        request.audit_id = _number()
         second = int(time.time())
         if self._date[0] != second:
             self._date = (second, formatdate(second, usegmt=True).encode())
         return [
-            (b"audit-id", str(uuid.UUID(int=random.getrandbits(128), version=4)).encode()),
+            (b"audit-id", request.audit_id.encode()),
             (b"cache-control", b"no-cache, private"),
             (b"content-type", content_type.encode("latin-1")),
             (b"date", self._date[1]),
@@ -421,6 +548,18 @@ class Facade:
     # ------------------------------------------------------------ watches
 
     async def _watch(self, request: _Request, asked: ApiRequest, target: Target, form: Form) -> None:
+        user = asked.user
+        if level_of(user, asked.groups) is not None and self._watching.get(user, 0) >= WATCHES_MAX:
+            raise _too_many(1)
+        self._watching[user] = self._watching.get(user, 0) + 1
+        try:
+            await self._watched(request, asked, target, form)
+        finally:
+            self._watching[user] -= 1
+            if not self._watching[user]:
+                del self._watching[user]
+
+    async def _watched(self, request: _Request, asked: ApiRequest, target: Target, form: Form) -> None:
         number = next(self._numbers)
         peer = f"{PREFIX}{number}"
         lines = _Lines(self, asked, target, form)
@@ -439,7 +578,8 @@ class Facade:
                 if refusal is not None and refusal.get("code", 500) != 410:
                     await self._respond(request, refusal.get("code", 500), _encode(refusal) + b"\n")
                     return
-            headers = self._headers(f"{JSON};stream=watch" if "stream=watch" in request.accept else JSON)
+            headers = self._headers(request, f"{JSON};stream=watch" if "stream=watch" in request.accept else JSON)
+            request.status = 200
             await request.send({"type": "http.response.start", "status": 200, "headers": headers})
             await self._write_stream(request, peer, number, stream, lines)
         finally:
@@ -473,17 +613,17 @@ class Facade:
 
     # ------------------------------------------------------------ everything else
 
-    async def _document(self, request: _Request, who: Identity, asked: Document) -> None:
-        check_path(who, request.method.lower(), asked.path)
+    async def _document(self, request: _Request, asked: Document) -> None:
+        await self._check_path(request, asked.path)
         match asked.path.strip("/").split("/"):
             case [("healthz" | "livez" | "readyz"), *_] as parts:
                 await self._health(request, asked, parts)
             case ["metrics"]:
                 _check_is_get(request)
-                await self._metrics(request, who, "")
+                await self._metrics(request, "")
             case ["elbowroom", component, "metrics"]:
                 _check_is_get(request)
-                await self._metrics(request, who, component)
+                await self._metrics(request, component)
             case ["openapi", "v2"]:
                 _check_is_get(request)
                 is_protobuf = "proto-openapi" in request.accept
@@ -566,9 +706,19 @@ class Facade:
         lines.append(f"{parts[0]} check {'failed' if failed else 'passed'}")
         await self._respond(request, 500 if failed else 200, "\n".join(lines).encode() + b"\n", TEXT)
 
-    async def _metrics(self, request: _Request, who: Identity, component: str) -> None:
-        asked = ApiRequest("get", "metrics", "elbowroom", name=component, user=who.user, groups=who.groups)
-        await self._answer(request, await self._ask(asked), PLAIN, {})
+    async def _metrics(self, request: _Request, component: str) -> None:
+        await self._answer(request, await self._ask(_own(request, "get", "metrics", name=component)), PLAIN, {})
+
+    async def _check_path(self, request: _Request, path: str) -> None:
+        """Refuse, with 403, a path outside of resources that its user may not see. Where roles decide, the machine is asked; of
+        metrics it is asked anyway."""
+        who = request.who
+        if _METRICS.fullmatch(path) or (is_open(who.groups, path) and request.impersonate is None and not who.uid):
+            return
+        answer = await self._ask(_own(request, request.method.lower(), "paths", query={"path": path}))
+        if answer.status != 200:
+            status = audit.status_of(answer.body)
+            raise ApiError(answer.status, status.get("reason", ""), status.get("message", ""), status.get("details"))
 
 
 class _Lines:
@@ -628,6 +778,31 @@ class _Lines:
 
 
 # ---------------------------------------------------------------- small things
+
+
+_METRICS = re.compile(r"(/elbowroom/[^/]+)?/metrics")
+
+
+def _own(request: _Request, verb: str, what: str, *, name: str = "", query: dict[str, str] | None = None) -> ApiRequest:
+    """A question to the machine about something outside of resources."""
+    who = request.who
+    return ApiRequest(
+        verb,
+        what,
+        "elbowroom",
+        name=name,
+        query=query or {},
+        user=who.user,
+        groups=who.groups,
+        uid=who.uid,
+        extra=dict(who.extra),
+        impersonate=request.impersonate,
+    )
+
+
+def _number() -> str:
+    """An id for a request, as upstream's audit ids are."""
+    return str(uuid.UUID(int=random.getrandbits(128), version=4))
 
 
 def _check_is_get(request: _Request) -> None:
@@ -706,6 +881,12 @@ def _unanswered(code: Code, message: str) -> ApiError:
     """The registry gave no answer that has an HTTP status of its own."""
     status, reason = _HTTP.get(code, (500, "InternalError"))
     return ApiError(status, reason, message or f"the request ended with {code.name}", {})
+
+
+def _too_many(retry_after: int) -> ApiError:
+    """429 in the words of upstream's priority and fairness."""
+    details = {"retryAfterSeconds": retry_after}
+    return ApiError(429, "TooManyRequests", "Too many requests, please try again later.", details, retry_after=max(1, retry_after))
 
 
 def _too_large() -> ApiError:

@@ -1,12 +1,12 @@
 """uvicorn's HTTP protocol with the patience of a server that strangers can reach.
 
 uvicorn bounds the idle time between requests; here a connection must also have sent its first byte, and a request its headers, in
-time, headers are bounded, and so is the number of connections.
+time, and headers are bounded. How many connections there may be is the door's business (``connections``).
 """
 
 import asyncio
 import sys
-from typing import Any
+from typing import Protocol
 
 import httptools
 from uvicorn import Config
@@ -14,31 +14,49 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from elbowroom.apiserver import statuses
+from elbowroom.apiserver.identity import Identity, of_subject
 
 HEADER_SECONDS = 5.0
 FIRST_BYTE_SECONDS = 60.0
 HEADER_BYTES_MAX = 64 * 1024
-CONNECTIONS_MAX = 4096
+
+
+class Told(Protocol):
+    """Who wants to know what becomes of connections."""
+
+    def made(self, connection: "PatientProtocol") -> None: ...
+
+    def proven(self, connection: "PatientProtocol") -> None: ...
+
+    def lost(self, connection: "PatientProtocol") -> None: ...
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection. A request finds it in its scope as ``state["connection"]``, and there the client's certificate."""
 
-    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any]) -> None:
-        super().__init__(config, server_state, app_state)
+    def __init__(self, config: Config, server_state: ServerState, told: "Told") -> None:
+        super().__init__(config, server_state, {"connection": self})
+        self._told = told
+        self.certificate: Identity | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._header_bytes = 0
         self._in_headers = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > CONNECTIONS_MAX:
-            transport.close()
-            return
+        peer = transport.get_extra_info("peercert")
+        if peer:
+            self.certificate = of_subject(peer.get("subject", ()))
+        self._told.made(self)
         self._give(FIRST_BYTE_SECONDS)
+
+    def prove(self) -> None:
+        """A request of this connection came from somebody whom the cluster knows."""
+        self._told.proven(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._give(None)
+        self._told.lost(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
