@@ -12,7 +12,7 @@ from elbowroom.api.objects import Pod
 from elbowroom.kubelet.managers import partition
 from elbowroom.kubelet.managers.cpuset import CPUSet
 from elbowroom.kubelet.managers.hints import Hint
-from elbowroom.kubelet.managers.manager import Managers, Settings
+from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.managers.memory import (
     Block,
     MemoryState,
@@ -24,6 +24,7 @@ from elbowroom.kubelet.managers.memory import (
     decode,
     encode,
 )
+from elbowroom.kubelet.managers.settings import Settings
 from elbowroom.kubelet.managers.state import StateError
 from elbowroom.kubelet.managers.static import StaticPolicy, guaranteed_cpus, pod_guaranteed_cpus
 from elbowroom.kubelet.managers.topology import Topology

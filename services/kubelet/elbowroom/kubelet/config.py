@@ -16,8 +16,8 @@ from elbowroom.api.quantity import QuantityError, format_bytes
 from elbowroom.api.resources import Resources, add, of, subtract
 from elbowroom.kubelet.managers.cpuset import CPUSet
 from elbowroom.kubelet.managers.hints import POLICIES, SCOPES
-from elbowroom.kubelet.managers.manager import Settings
 from elbowroom.kubelet.managers.options import OptionError, check_with_machine, static_options
+from elbowroom.kubelet.managers.settings import Settings
 from elbowroom.kubelet.managers.static import Refused, StaticPolicy, reserved_of
 from elbowroom.kubelet.managers.topology import Topology
 from elbowroom.machine import seconds

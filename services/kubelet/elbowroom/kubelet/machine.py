@@ -23,7 +23,8 @@ from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
 from elbowroom.kubelet.config import ConfigError, KubeletConfig, parse
 from elbowroom.kubelet.feed import RuntimeFeed
 from elbowroom.kubelet.machinestate import SHUTTING_DOWN, MachineState, state_of
-from elbowroom.kubelet.managers.manager import Managers, Settings
+from elbowroom.kubelet.managers.manager import Managers
+from elbowroom.kubelet.managers.settings import Settings
 from elbowroom.kubelet.managers.state import StateError
 from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics, complete
 from elbowroom.kubelet.previews.scaling import Scaling

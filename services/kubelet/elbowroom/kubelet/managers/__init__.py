@@ -12,6 +12,8 @@ The pure part, from the bottom up; nothing here reads a clock, a disk or a gate:
 ``static``     ``StaticPolicy``: what is given to whom
 ``memory``     ``StaticMemory`` and ``MemoryState``: the same for memory, with its file
 ``partition``  how a pod's own CPUs and memory are shared out among its containers
+``settings``   ``Settings``: how all of them are configured
+``attempt``    ``Attempt``: the topology manager's admission of one pod, thrown away if anything is refused
 ``manager``    ``Managers``: all of it for one kubelet; admission, giving back, files, what is shown
 =============  =================================================================================================================
 
