@@ -1,0 +1,57 @@
+"""A small object of each kind that clients create."""
+
+from collections.abc import Mapping
+from typing import Any
+
+POD = {"containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}], "terminationGracePeriodSeconds": 0}
+TEMPLATE = {"metadata": {"labels": {"app": "sample"}}, "spec": POD}
+SELECTED = {"selector": {"matchLabels": {"app": "sample"}}}
+ROLE = {"apiGroup": "rbac.authorization.k8s.io"}
+
+SAMPLES: Mapping[str, Mapping[str, Any]] = {
+    "ClusterRole": {"rules": [{"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]}]},
+    "ClusterRoleBinding": {
+        "roleRef": {**ROLE, "kind": "ClusterRole", "name": "view"},
+        "subjects": [{**ROLE, "kind": "User", "name": "ann"}],
+    },
+    "ConfigMap": {"data": {"a": "1"}, "binaryData": {"b": "AAE="}},
+    "Deployment": {"spec": {"replicas": 0, **SELECTED, "template": TEMPLATE}},
+    "Event": {
+        "involvedObject": {"kind": "Pod", "name": "sample", "namespace": "@"},
+        "reason": "Sampled",
+        "message": "m",
+        "type": "Normal",
+    },
+    "Lease": {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.000006Z"}},
+    "LimitRange": {"spec": {"limits": [{"type": "Container", "default": {"cpu": "1"}, "max": {"memory": "1Gi"}}]}},
+    "Namespace": {},
+    "Node": {"spec": {"taints": [{"key": "sample", "effect": "NoSchedule"}]}},
+    "Pod": {"spec": POD},
+    "PodDisruptionBudget": {"spec": {**SELECTED, "maxUnavailable": "50%"}},
+    "PriorityClass": {"value": 5, "preemptionPolicy": "Never"},
+    "ReplicaSet": {"spec": {"replicas": 0, **SELECTED, "template": TEMPLATE}},
+    "ResourceQuota": {"spec": {"hard": {"pods": "50", "count/leases.coordination.k8s.io": "7"}}},
+    "Role": {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
+    "RoleBinding": {
+        "roleRef": {**ROLE, "kind": "Role", "name": "sample"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "@"}],
+    },
+    "Service": {"spec": {"selector": {"app": "sample"}, "ports": [{"port": 80, "targetPort": "http"}]}},
+    "ServiceAccount": {"automountServiceAccountToken": False},
+}
+"""Kind -> what goes beside ``metadata``; ``@`` stands for the namespace."""
+
+
+def sample(kind: str, name: str, namespace: str) -> dict[str, Any] | None:
+    """A manifest's content, without apiVersion and kind; None for a kind that has no sample."""
+    if kind not in SAMPLES:
+        return None
+    return {**_placed(SAMPLES[kind], namespace), "metadata": {"name": name, "labels": {"sample": namespace}}}
+
+
+def _placed(value: Any, namespace: str) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _placed(inner, namespace) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_placed(inner, namespace) for inner in value]
+    return namespace if value == "@" else value
