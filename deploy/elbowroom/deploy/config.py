@@ -101,6 +101,8 @@ class Nodes(Model):
 
 class Apiserver(Model):
     store: Literal["sqlite", "memory"] = "sqlite"
+    audit: Literal["None", "Metadata", "Request"] = "None"
+    """How much of each request the audit log tells (docs/security.md)."""
 
 
 class Scheduler(Model):
@@ -124,7 +126,7 @@ class Spec(Model):
     feature_gates: dict[str, bool] = {}
     time_scale: float = Field(default=1.0, gt=0, le=1000)
     placement: Literal["local"] = "local"
-    kubelets_per_process: int = Field(default=1, ge=1, le=1000)
+    kubelets_per_process: int = Field(default=1, ge=1, le=4000)
     apiserver: Apiserver = Apiserver()
     scheduler: Scheduler = Scheduler()
     nodes: list[Nodes] = [Nodes(count=3)]

@@ -251,7 +251,10 @@ class Supervisor:
     # ------------------------------------------------------------ processes
 
     def _facade(self) -> dict[str, Any]:
+        level = self._plan.cluster.spec.apiserver.audit
+        log = {} if level == "None" else {"audit": {"level": level, "path": str(self._home.logs / "audit.log")}}
         return {
+            **log,
             "host": "127.0.0.1",
             "port": self._port,
             "credentials": str(self._plan.data / "pki"),

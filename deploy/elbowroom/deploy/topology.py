@@ -71,7 +71,7 @@ class Topology:
         return MachineSpec(
             "apiserver",
             "elbowroom.apiserver.machine:build",
-            {"profile": self.profile, "store": self.store},
+            {"profile": self.profile, "store": self.store, **({"audit": True} if "audit" in facade else {})},
             bind=self._address("apiserver"),
             disk=durable if self.store == "sqlite" else DiskSpec("memory"),
             drivers=[DriverSpec("elbowroom.apiserver.drivers.facade:build", facade)],

@@ -15,6 +15,7 @@ import msgspec
 
 from elbowroom import rpc
 from elbowroom.cache import Reflector, WorkQueue
+from elbowroom.controllers.accounts import ServiceAccounts
 from elbowroom.controllers.deployments import Deployments
 from elbowroom.controllers.disruption import Disruption
 from elbowroom.controllers.expiry import Expiry
@@ -42,6 +43,7 @@ KINDS: tuple[type[Controller], ...] = (
     Garbage,
     Quotas,
     Expiry,
+    ServiceAccounts,
 )
 TIMER = "controllers/due"
 IN_FLIGHT_MAX = 256
@@ -56,7 +58,7 @@ def build(config: Mapping[str, Any], rng: random.Random) -> Machine:
     """All controllers.
 
     ``config``: ``epoch``; ``controllers``, the names of those to run (default all): disruption, replicasets, deployments,
-    nodelifecycle, tainteviction, podgc, namespaces, garbage, quota, expiry. ``profile`` changes nothing here.
+    nodelifecycle, tainteviction, podgc, namespaces, garbage, quota, expiry, serviceaccounts. ``profile`` changes nothing here.
     """
     return Controllers(int(config.get("epoch", 0)), rng, config.get("controllers"))
 
