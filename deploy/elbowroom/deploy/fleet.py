@@ -121,6 +121,8 @@ class _Inside:
 class _Process:
     name: str
     inside: dict[str, _Inside] = field(default_factory=dict)
+    unready: set[str] = field(default_factory=set)
+    """Those inside that have not begun yet."""
     spawned: bool = False
     pid: int = 0
     hears: bool = False
@@ -143,6 +145,10 @@ class Fleet:
     def __init__(self) -> None:
         self.components: dict[str, Component] = {}
         self._processes: dict[str, _Process] = {}
+        self._of: dict[str, dict[str, Component]] = {}
+        """Process -> its components."""
+        self._changed: dict[str, None] = {}
+        """Processes about which something is new, so that thousands of machines need not be looked at for one."""
         self._forget: dict[str, MachineSpec] = {}
         self._wishes = itertools.count(1)
 
@@ -155,13 +161,19 @@ class Fleet:
             return
         if known is not None:
             self.unwant(spec.name, forget=True)
-        self.components[spec.name] = Component(spec, kind, process, identity, next(self._wishes))
+        made = self.components[spec.name] = Component(spec, kind, process, identity, next(self._wishes))
+        self._of.setdefault(process, {})[spec.name] = made
         self._processes.setdefault(process, _Process(process))
+        self._changed[process] = None
 
     def unwant(self, machine: str, *, forget: bool = False) -> None:
         """There should not be this machine; with ``forget`` its disk goes when it has ended."""
         component = self.components.pop(machine, None)
-        if component is not None and forget:
+        if component is None:
+            return
+        del self._of[component.process][machine]
+        self._changed[component.process] = None
+        if forget:
             self._forget[machine] = component.spec
 
     # ------------------------------------------------------------ what happened
@@ -170,11 +182,13 @@ class Fleet:
         """The process exists."""
         if (found := self._processes.get(process)) is not None and found.spawned:
             found.pid = pid
+            self._changed[process] = None
 
     def started(self, process: str) -> None:
         """The process can be told things."""
         if (found := self._processes.get(process)) is not None and found.spawned:
             found.hears = True
+            self._changed[process] = None
 
     def ready(self, now: float, machine: str, epoch: int, facts: dict[str, Any]) -> None:
         """A machine has begun a life."""
@@ -186,7 +200,8 @@ class Fleet:
         if inside is None or inside.wish != component.wish:
             return  # the word of a life that is over
         component.ready, component.epoch, component.facts = True, epoch, dict(facts)
-        if process.healthy_since is None and all(self._is_ready(name) for name in process.inside):
+        process.unready.discard(machine)
+        if process.healthy_since is None and not process.unready:
             process.healthy_since = now
 
     def ended(self, machine: str, why: str) -> None:
@@ -198,10 +213,14 @@ class Fleet:
         inside = process.inside[machine]
         if component is not None and component.wish == inside.wish:
             component.last_end, component.ready, component.frozen = why, False, False
+            process.unready.add(machine)
             if why == "restarted" or (why.startswith("failed") and component.process != machine):
                 component.restarts += 1  # inside the process; else the process ends, and is started again
+        self._changed[process.name] = None
         if why == "removed":
             del process.inside[machine]
+            process.unready.discard(machine)
+            self._left(machine)
 
     def exited(self, now: float, process: str, how: str) -> None:
         """The process is gone; ``how`` says in words what ended it."""
@@ -214,7 +233,9 @@ class Fleet:
         wait = BACKOFF_SECONDS[0 if asked else min(found.failures, len(BACKOFF_SECONDS) - 1)]
         found.failures += 0 if asked else 1
         found.not_before = now if found.stopping else now + wait
+        self._changed[process] = None
         for name, inside in found.inside.items():
+            self._left(name)
             component = self.components.get(name)
             if component is None or component.wish != inside.wish:
                 continue
@@ -223,18 +244,27 @@ class Fleet:
             component.restarts += 1
             component.stay_dead = component.stay_dead or found.armed.get(name, False)
         found.inside.clear()
+        found.unready.clear()
         found.armed.clear()
         found.spawned, found.pid, found.hears = False, 0, False
         found.frozen, found.stopping, found.expected = False, False, False
         found.kill_at, found.healthy_since = None, None
+
+    def _left(self, machine: str) -> None:
+        """A machine is gone from a process: one of its name may have waited for that elsewhere."""
+        if (waiting := self.components.get(machine)) is not None:
+            self._changed[waiting.process] = None
 
     # ------------------------------------------------------------ what to do
 
     def reconcile(self, now: float) -> list[Action]:
         """Everything that is to be done now; ``due`` says when to ask again."""
         actions: list[Action] = []
+        changed, self._changed = self._changed, {}
         for process in list(self._processes.values()):
-            wanted = [c for c in self.components.values() if c.process == process.name and not c.stay_dead]
+            if process.spawned and process.name not in changed and (process.kill_at is None or now < process.kill_at):
+                continue
+            wanted = [c for c in self._of.get(process.name, {}).values() if not c.stay_dead]
             if process.spawned:
                 actions += self._tend(now, process, wanted)
             elif wanted and now >= process.not_before:
@@ -243,16 +273,18 @@ class Fleet:
                     actions += self._forgotten()
                     process.spawned = True
                     process.inside = {c.name: _Inside(c.wish, c.spec) for c in free}
+                    process.unready = set(process.inside)
                     actions.append(Spawn(process.name, tuple(c.spec for c in free)))
-            elif not wanted and not any(c.process == process.name for c in self.components.values()):
+            elif not wanted and not self._of.get(process.name):
                 del self._processes[process.name]
+                self._of.pop(process.name, None)
         return [*actions, *self._forgotten()]
 
     def due(self) -> float | None:
         """When ``reconcile`` may have more to do although nothing happened."""
         times = [p.kill_at for p in self._processes.values() if p.kill_at is not None]
-        alive = {c.process for c in self.components.values() if not c.stay_dead}
-        times += [p.not_before for p in self._processes.values() if not p.spawned and p.name in alive]
+        away = [p for p in self._processes.values() if not p.spawned]
+        times += [p.not_before for p in away if any(not c.stay_dead for c in self._of.get(p.name, {}).values())]
         return min(times, default=None)
 
     def _tend(self, now: float, process: _Process, wanted: Sequence[Component]) -> list[Action]:
@@ -282,6 +314,7 @@ class Fleet:
             if component.name not in process.inside and not self._lingers(component):
                 actions += self._forgotten()
                 process.inside[component.name] = _Inside(component.wish, component.spec)
+                process.unready.add(component.name)
                 actions.append(Tell(process.name, AddMachine(component.spec)))
         return actions
 
@@ -290,13 +323,11 @@ class Fleet:
         return any(component.name in p.inside for p in self._processes.values())
 
     def _forgotten(self) -> list[Action]:
+        if not self._forget:
+            return []
         inside = {name for p in self._processes.values() for name in p.inside}
         over = [name for name in self._forget if name not in inside]
         return [Forget(name, self._forget.pop(name)) for name in over]
-
-    def _is_ready(self, machine: str) -> bool:
-        component = self.components.get(machine)
-        return component is None or component.ready
 
     # ------------------------------------------------------------ what people ask for
 
@@ -310,6 +341,7 @@ class Fleet:
         """What sends that signal to ``machine``; a machine that shares its process feels it alone."""
         component = self.components[machine]
         process = self._processes[component.process]
+        self._changed[component.process] = None
         if number == signal.SIGCONT and component.stay_dead:
             component.stay_dead = False
             return []

@@ -56,7 +56,9 @@ from elbowroom.machine import parse_time
 from elbowroom.machine.steps import STEPS, is_step
 from elbowroom.rpc import create
 
-READY_SECONDS = 60.0
+READY_SECONDS, READY_SECONDS_A_NODE = 60.0, 0.1
+COUNTING_SHARE = 0.1
+"""How much of its time the supervisor may spend on counting nodes that are Ready."""
 TRIES = 3
 """How often a component may fail to begin, while the cluster comes up, before all is given up."""
 STOP_SECONDS = 4.0
@@ -116,6 +118,8 @@ class Supervisor:
         self._clock = Clock(self._scale, self._origin)
         self._born = self._clock.now()
         self._nodes: dict[str, Node] = {}
+        self._wanted = {manifest["metadata"]["name"] for manifest in plan.cluster.manifests()}
+        self._count_from = 0.0
         self._armed: set[tuple[str, str]] = set()
         self._problem = ""
         self._is_up = False
@@ -173,7 +177,8 @@ class Supervisor:
         await self._bus.start()
         self._watching = self._in_background(self._watch_nodes(self._bus))
         await self._create_nodes(self._bus)
-        await self._until(self._all_ready, READY_SECONDS, "not all nodes became Ready")
+        patience = READY_SECONDS + READY_SECONDS_A_NODE * len(self._wanted)
+        await self._until(self._all_ready, patience, "not all nodes became Ready")
         if not self._stopping:
             self._is_up = True
             ready = {
@@ -222,7 +227,11 @@ class Supervisor:
         """There should be a kubelet and a runtime for an emulated Node, and for no other."""
         node = self._nodes.get(name)
         machines = (f"kubelet/{name}", f"runtime/{name}")
-        if node is None or node.metadata.annotations.get(EMULATED[0]) != EMULATED[1] or not is_node_name(name):
+        known = self._fleet.components.get(machines[0])
+        is_emulated = node is not None and node.metadata.annotations.get(EMULATED[0]) == EMULATED[1]
+        if node is not None and is_emulated and known is not None and known.identity == node.metadata.uid:
+            return  # a heartbeat, as nearly always
+        if node is None or not is_emulated or not is_node_name(name):
             for machine in machines:
                 self._fleet.unwant(machine, forget=True)
             self._packing.leave(name)
@@ -242,10 +251,15 @@ class Supervisor:
         return kubelet is None or (kubelet.ready and parse_time(ready.last_heartbeat_time) + 999_999_999 >= self._born)
 
     def _all_ready(self) -> bool:
-        wanted = {manifest["metadata"]["name"] for manifest in self._plan.cluster.manifests()}
+        began = time.monotonic()
+        if began < self._count_from:
+            self._loop.call_later(self._count_from - began, self._happened)
+            return False
+        wanted = self._wanted
         emulated = [node for name, node in self._nodes.items() if f"kubelet/{name}" in self._fleet.components]
         ready = sum(map(self._is_ready, emulated))
         self._tell({"event": "nodes", "ready": ready, "total": max(len(wanted), len(emulated))})
+        self._count_from = time.monotonic() + (time.monotonic() - began) / COUNTING_SHARE
         return wanted <= set(self._nodes) and ready == len(emulated) and all(c.ready for c in self._fleet.components.values())
 
     # ------------------------------------------------------------ processes
