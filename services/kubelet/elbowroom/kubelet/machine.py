@@ -11,26 +11,29 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.api.events import reference
 from elbowroom.api.gates import Profile
-from elbowroom.api.objects import Container, Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
+from elbowroom.api.objects import Node, ObjectMeta, Pod, PodSpec, PodStatus, Struct
 from elbowroom.api.resources import of, spec_requests
-from elbowroom.cache import Change, Reflector, WorkQueue
-from elbowroom.kubelet import actuation, admission, files, keeper, proxy, shutdown, staticpods
+from elbowroom.cache import Change, Reflector
+from elbowroom.kubelet import actuation, admission, alarms, events, keeper, shutdown, staticpods
 from elbowroom.kubelet import node as node_documents
+from elbowroom.kubelet.alarms import Alarms
 from elbowroom.kubelet.allocation import desired, same
 from elbowroom.kubelet.checkpoint import ACTUATED, ALLOCATED, Checkpoint
 from elbowroom.kubelet.config import ConfigError, KubeletConfig, parse
+from elbowroom.kubelet.deadlines import Deadlines
+from elbowroom.kubelet.events import Events
 from elbowroom.kubelet.feed import RuntimeFeed
 from elbowroom.kubelet.machinestate import SHUTTING_DOWN, MachineState, state_of
 from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.managers.settings import Settings
 from elbowroom.kubelet.managers.state import StateError
-from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics, complete
+from elbowroom.kubelet.metrics import Metrics
 from elbowroom.kubelet.previews.scaling import Scaling
+from elbowroom.kubelet.proxy import Proxy
 from elbowroom.kubelet.publisher import FINAL, Publisher
-from elbowroom.kubelet.recorder import Recorder
 from elbowroom.kubelet.resizes import PERIODIC, POD_RESIZED, POD_TERMINATED, PODS_ADDED, PODS_REMOVED, Resizes, shrinks
+from elbowroom.kubelet.roster import Roster
 from elbowroom.kubelet.staticpods import StaticPods
 from elbowroom.kubelet.status.conditions import IN_PROGRESS, PENDING
 from elbowroom.kubelet.status.document import document, rejected
@@ -46,19 +49,16 @@ from elbowroom.machine import (
     Note,
     PeerConnected,
     Received,
-    Send,
     SetTimer,
     Step,
     TimerFired,
-    parse_time,
     seconds,
 )
 from elbowroom.rpc import Calls, Finished
-from elbowroom.wire import Call, Code, MalformedError, Reply, decode_value, encode_value
+from elbowroom.wire import Call, Code, MalformedError, decode_value
 from elbowroom.wire.cri import ContainerEvent, RuntimeState, SandboxId, SandboxState
 
-WORK, RETRY, EVENTS, CPUS = "kubelet/work", "kubelet/resizes", "kubelet/events", "kubelet/cpus"
-EVENT_RETRY_SECONDS = 10.0
+RETRY, CPUS = "kubelet/resizes", "kubelet/cpus"
 RELIST_LEASES = 6
 """Every so many renewals of the Lease the runtime is listed, in case it forgot to tell."""
 RUNTIME_DOWN_SECONDS = 30.0
@@ -101,20 +101,27 @@ class Kubelet:
         # An answer to an earlier life's call may still come: no two lives number their calls alike.
         ids: Iterator[int] = itertools.count((rng.getrandbits(40) << 20) + 1)
         self._calls = Calls(epoch=epoch, ids=ids)
+        self.alarms = Alarms()
+        self.roster = Roster()
+        self.workers = self.roster.workers
+        self.is_held, self.leaves, self.sandboxes = self.roster.is_held, self.roster.leaves, self.roster.sandboxes
+        self.known_node: Node | None = None
         of_node = {"fieldSelector": f"spec.nodeName={name}"}
         self._pods = Reflector("pods", PodDocument, query=of_node, epoch=epoch, ids=ids)
         self._nodes = Reflector("nodes", Node, query={"fieldSelector": f"metadata.name={name}"}, epoch=epoch, ids=ids)
         self._feed = RuntimeFeed(self._runtime, ids, epoch)
-        self._recorder = Recorder(self._calls, rng, name)
+        self._events = Events(self, self._calls, rng, name)
+        self.event, self.pull, self.tell_of_node = self._events.of_pod, self._events.pulled, self._events.of_object
         self._keeper = keeper.NodeKeeper(self, self._calls, rng)
         self._resizes = Resizes(self)
         self._publisher = Publisher(self._calls, self._retry_status)
         self._static = StaticPods(self, self._calls)
+        self._deadlines = Deadlines(self)
+        self._proxy = Proxy(self, self._calls, self._runtime)
         self._shutdown = shutdown.Shutdown(self)
         self.machine_state = MachineState()
         """What of the machine's state is heeded: from the boot on, and of a shutdown if there is grace for one."""
         self._out: list[Effect] = []
-        self._node: Node | None = None
         self._configured = False
         self._refused_config = ""
         self._listed: dict[str, SandboxState] | None = None
@@ -123,13 +130,7 @@ class Kubelet:
         self._booted = False
         self._booting = False
         """Pods are taken, and admitted later, all in their order."""
-        self.workers: dict[str, PodWorker] = {}
-        self._by_key: dict[str, PodWorker] = {}
-        self._leaving: dict[str, PodWorker] = {}
-        self._by_sandbox: dict[str, PodWorker] = {}
         self._retry_armed: Instant | None = None
-        self._work = WorkQueue()
-        self._work_armed: Instant | None = None
         self._waiting_room: dict[str, PodWorker] = {}
         """Critical pods that wait for their victims' end."""
         self._disk: Mapping[str, bytes] = {}
@@ -137,9 +138,7 @@ class Kubelet:
         self._pins_due = False
         """Where containers run may not be where they should: a round of the CPU manager is to come."""
         self._pins_armed = False
-        self._images: set[str] = set()
         self._renewals = 0
-        self._events_waiting = False
 
     # ------------------------------------------------------------ life
 
@@ -159,7 +158,7 @@ class Kubelet:
         self.emit(*effects)
         effects, nodes = self._nodes.handle(now, happened)
         self.emit(*effects)
-        effects, events, lost = self._feed.handle(now, happened)
+        effects, told, lost = self._feed.handle(now, happened)
         self.emit(*effects)
         effects, ends = self._calls.finished(now, happened)
         self.emit(*effects)
@@ -170,13 +169,13 @@ class Kubelet:
         if self._booted:
             for change in pods:
                 self._on_pod(now, change)
-            for event in events:
+            for event in told:
                 self._on_container(now, event)
         if lost:
             self._list_runtime(now)
         match happened:
             case Received(source, Call() as call):
-                self._on_call(now, source, call)
+                self._proxy.asked(now, source, call)
             case TimerFired(name):
                 self._on_timer(now, name)
             case PeerConnected(peer):
@@ -191,10 +190,7 @@ class Kubelet:
 
     def _taken(self, now: Instant) -> list[Effect]:
         """The effects of this step, with the timers that they leave."""
-        due = self._work.due()
-        if due != self._work_armed:
-            self._work_armed = due
-            self.emit(SetTimer(WORK, None if due is None else max(due, now)))
+        self.emit(*self.alarms.timer(now))
         if self._pins_due and not self._pins_armed and self._booted:
             self._pins_armed = True
             period = self.config.reconcile_ns
@@ -208,18 +204,9 @@ class Kubelet:
 
     def _on_timer(self, now: Instant, name: str) -> None:
         match name:
-            case _ if name == WORK:
-                self._work_armed = None
-                for key in self._work.ready(now):
-                    kind, _, uid = key.partition("/")
-                    if kind == "status":
-                        self.emit(*self._publisher.retry(now, uid))
-                    elif kind == "mirror":
-                        self._static.look_again(now, uid)
-                    elif kind == "deadline":
-                        self._check_deadline(now, uid)
-                    elif (worker := self.workers.get(uid) or self._leaving.get(uid)) is not None:
-                        worker.alarm(now)
+            case alarms.TIMER:
+                for kind, whose in self.alarms.taken(now):
+                    self._on_alarm(now, kind, whose)
             case _ if name == RETRY:
                 self._retry_armed = None
                 self._resizes.attempt_all(now, PERIODIC)
@@ -232,18 +219,29 @@ class Kubelet:
             case _ if name == CPUS:
                 self._pins_armed = False
                 self._reconcile_cpus(now)
-            case _ if name == EVENTS:
-                self._events_waiting = False
-                self.emit(*self._recorder.retry(now))
+            case events.TIMER:
+                self._events.alarm(now)
+
+    def _on_alarm(self, now: Instant, kind: str, whose: str) -> None:
+        match kind:
+            case "status":
+                self.emit(*self._publisher.retry(now, whose))
+            case "mirror":
+                self._static.look_again(now, whose)
+            case "deadline":
+                self._deadlines.check(now, whose)
+            case _:
+                if (worker := self.roster.get(whose)) is not None:
+                    worker.alarm(now)
 
     def _on_connected(self, now: Instant, peer: str) -> None:
         if peer == self._runtime:
-            for worker in [*self.workers.values(), *self._leaving.values()]:
+            for worker in self.roster.everybody():
                 worker.reconnected(now)
         elif peer == "apiserver":
             for uid in list(self.workers):
                 self.emit(*self._publisher.retry(now, uid))
-            self.emit(*self._recorder.retry(now))
+            self._events.retry(now)
             if self._booted:
                 self._keeper.update(now)
 
@@ -251,26 +249,22 @@ class Kubelet:
         """One of our calls ended."""
         match end.context:
             case ("rt", uid, token):
-                worker = self.workers.get(uid) or self._leaving.get(uid)
+                worker = self.roster.get(uid)
                 self._runtime_heard = now if end.code.definite else self._runtime_heard
                 if worker is not None and worker.busy and worker.token == token:
                     worker.finished(now, end)
-                    self._index(worker)
+                    self.roster.place(worker)
             case ("status" | "remove", uid):
                 self.emit(*self._publisher.finished(now, end))
                 worker = self.workers.get(uid)
                 if worker is not None and self._publisher.owed(uid):
                     self.publish(now, worker)
             case ("event", *_):
-                effects, again = self._recorder.finished(now, end)
-                self.emit(*effects)
-                if again and not self._events_waiting:
-                    self._events_waiting = True
-                    self.emit(SetTimer(EVENTS, Instant(now + seconds(EVENT_RETRY_SECONDS))))
+                self._events.finished(now, end)
             case ("list",):
                 self._on_list(now, end)
             case ("cgroups", source, number):
-                self._answer_cgroups(str(source), int(number), end)
+                self._proxy.listed(str(source), int(number), end)
             case ("mirror", key, what):
                 self._static.finished(now, str(key), str(what), end)
             case ("node", what):
@@ -281,8 +275,8 @@ class Kubelet:
     @property
     def node(self) -> Node:
         """The Node; known once the kubelet is at work."""
-        assert self._node is not None, "nothing is decided before the Node is known"
-        return self._node
+        assert self.known_node is not None, "nothing is decided before the Node is known"
+        return self.known_node
 
     def emit(self, *effects: Effect) -> None:
         self._out.extend(effects)
@@ -300,41 +294,17 @@ class Kubelet:
 
     def _remove_stray(self, now: Instant, sandbox: str) -> None:
         """Remove a sandbox that belongs to nobody."""
-        self._by_sandbox.pop(sandbox, None)
+        self.roster.forget(sandbox)
         self.tell(now, "RemovePodSandbox", SandboxId(sandbox))
 
-    def event(self, now: Instant, pod: Pod, kind: str, reason: str, message: str, container: Container | None = None) -> None:
-        field = ""
-        if container is not None:
-            part = "initContainers" if container in pod.spec.init_containers else "containers"
-            field = f"spec.{part}{{{container.name}}}"
-        self.emit(*self._recorder.record(now, reference("Pod", pod.metadata, field_path=field), kind, reason, message))
-
-    def pull(self, now: Instant, pod: Pod, container: Container) -> None:
-        """The image is pulled in no time; the events say what upstream's would."""
-        image = container.image
-        present = image in self._images and container.image_pull_policy != "Always"
-        if present or container.image_pull_policy == "Never":
-            message = f'Container image "{image}" already present on machine and can be accessed by the pod'
-            self.event(now, pod, "Normal", "Pulled", message, container)
-            return
-        self._images.add(image)
-        self.event(now, pod, "Normal", "Pulling", f'Pulling image "{image}"', container)
-        message = f'Successfully pulled image "{image}" in 0s (0s including waiting). Image size: 0 bytes.'
-        self.event(now, pod, "Normal", "Pulled", message, container)
-
     def wake(self, worker: PodWorker, at: Instant) -> None:
-        self._work.add_at(f"pod/{worker.uid}", at)
-
-    def is_held(self, worker: PodWorker) -> bool:
-        return any(other.key == worker.key and other.uid != worker.uid and other.runs for other in self._leaving.values())
+        self.alarms.put("pod", worker.uid, at)
 
     def over(self, now: Instant, worker: PodWorker) -> None:
         self._pod_ended(worker, worker.pod.status.phase or "Unknown")
         if worker.gone:
-            self._leaving.pop(worker.uid, None)
-            self._by_sandbox = {sandbox: w for sandbox, w in self._by_sandbox.items() if w is not worker}
-            for namesake in (self._by_key.get(worker.key), self._static.workers.get(worker.key)):
+            self.roster.gone(worker)
+            for namesake in (self.roster.by_key.get(worker.key), self._static.workers.get(worker.key)):
                 if namesake is not None:
                     namesake.sync(now)
             self._static.apply(now)
@@ -397,19 +367,19 @@ class Kubelet:
         )
 
     def _free_ip(self) -> str:
-        taken = {w.ip for w in [*self.workers.values(), *self._leaving.values()] if w.ip}
+        taken = {w.ip for w in self.roster.everybody() if w.ip}
         taken |= {w.pod.status.pod_ip for w in self.workers.values() if w.pod.status.pod_ip}
         return node_documents.pod_ip(self.node_name, taken)
 
     @property
     def _preemption_disabled(self) -> str:
         by_condition = self.profile.policy_by_condition and self.profile.resize_preemption
-        if not by_condition or self._node is None or not self._node.resize_preemption_disabled:
+        if not by_condition or self.known_node is None or not self.known_node.resize_preemption_disabled:
             return ""
         return self.node_name
 
     def _retry_status(self, uid: str, at: Instant) -> None:
-        self._work.add_at(f"status/{uid}", at)
+        self.alarms.put("status", uid, at)
 
     def save_managers(self, cause: str) -> None:
         """Make durable what the managers gave; who runs elsewhere than it should is moved in the next round (XC-6)."""
@@ -425,10 +395,6 @@ class Kubelet:
             worker.sync(now)
         if left and len(self._resizes):
             self._resizes.attempt_all(now, POD_RESIZED)
-
-    def sandboxes(self) -> Iterator[tuple[str, SandboxState | None]]:
-        """What the runtime has of each pod, as far as is known."""
-        return ((worker.uid, worker.sandbox) for worker in [*self.workers.values(), *self._leaving.values()])
 
     def make_way(self, now: Instant, uids: Iterable[str]) -> None:
         """Move those pods' containers now: somebody waits for the CPUs that they are to leave."""
@@ -455,7 +421,7 @@ class Kubelet:
     # ------------------------------------------------------------ boot
 
     def _boot(self, now: Instant) -> None:
-        known = self._node is not None and self._configured and self._pods.synced and self._static.ready
+        known = self.known_node is not None and self._configured and self._pods.synced and self._static.ready
         if not known or self._listed is None:
             return
         self.emit(Step("R2 list done"))
@@ -503,7 +469,7 @@ class Kubelet:
             meta = worker.pod.metadata
             return meta.uid not in self.allocated.entries, meta.creation_timestamp or "", meta.name
 
-        self.workers = {worker.uid: worker for worker in sorted(self.workers.values(), key=rank)}
+        self.roster.sort(rank)
 
     def _forget_the_gone(self) -> None:
         """Pods of an earlier life that the API server has no more hold nothing (RC-90)."""
@@ -516,12 +482,12 @@ class Kubelet:
     def _adopt(self, now: Instant, listed: Mapping[str, SandboxState]) -> None:
         """Give each pod the sandbox that the runtime has of it; what is nobody's goes."""
         for uid, sandbox in listed.items():
-            worker = self.workers.get(uid) or self._leaving.get(uid)
+            worker = self.roster.get(uid)
             if worker is None:
                 self._remove_stray(now, sandbox.sandbox)
             elif not worker.busy:
                 worker.adopt(sandbox)
-                self._by_sandbox[sandbox.sandbox] = worker
+                self.roster.place(worker)
         for stray in self._strays:
             self._remove_stray(now, stray)
         self._strays = []
@@ -558,12 +524,12 @@ class Kubelet:
 
     def _go_on(self, now: Instant, worker: PodWorker) -> None:
         worker.update(now, worker.pod)
-        self._watch_deadline(now, worker)
+        self._deadlines.watch(worker)
         if worker.over:
             self.publish(now, worker)
         else:
             worker.sync(now)
-        self._index(worker)
+        self.roster.place(worker)
 
     def _look_at_machine(self, now: Instant) -> None:
         """Something may have befallen the machine."""
@@ -575,13 +541,6 @@ class Kubelet:
         if cancelled or not set(before.pressure) <= set(told.pressure):
             self._resizes.machine_recovered(now)
 
-    def tell_of_node(self, now: Instant, regarding: Mapping[str, str], kind: str, reason: str, message: str) -> None:
-        self.emit(*self._recorder.record(now, regarding, kind, reason, message))
-
-    def _index(self, worker: PodWorker) -> None:
-        if worker.sandbox is not None:
-            self._by_sandbox[worker.sandbox.sandbox] = worker
-
     # ------------------------------------------------------------ pods
 
     def _on_pod(self, now: Instant, change: Change[PodDocument]) -> None:
@@ -590,7 +549,7 @@ class Kubelet:
             return
         if change.old is not None and staticpods.is_mirror(change.old.metadata):
             self._static.gone(now, change.key)
-        known = self._by_key.get(change.key)
+        known = self.roster.by_key.get(change.key)
         if known is not None and (change.new is None or change.new.metadata.uid != known.uid):
             self._remove(now, known)
             known = None
@@ -615,7 +574,7 @@ class Kubelet:
 
     def _take(self, now: Instant, document: PodDocument) -> PodWorker:
         pod, seen = self._pod_of(document)
-        worker = self._by_key[pod.key] = self._work_on(now, pod, seen, pod.uid)
+        worker = self.roster.by_key[pod.key] = self._work_on(now, pod, seen, pod.uid)
         return worker
 
     def _work_on(self, now: Instant, pod: Pod, seen: dict[str, Any], target: str) -> PodWorker:
@@ -662,7 +621,7 @@ class Kubelet:
             self.emit(*self.allocated.save())
             self._resizes.note_allocation(worker, "admitted")
             worker.sync(now)
-            self._index(worker)
+            self.roster.place(worker)
 
     def _reject(self, now: Instant, worker: PodWorker, refused: admission.Refusal) -> None:
         """It fails; what runs of it from an earlier life is ended."""
@@ -700,7 +659,7 @@ class Kubelet:
             elif counted is not None and worker.active and shrinks(counted, worker.counts):
                 self._resizes.attempt_all(now, POD_RESIZED)
         if old.spec.active_deadline_seconds != new.spec.active_deadline_seconds or old.status.start_time != new.status.start_time:
-            self._watch_deadline(now, worker)
+            self._deadlines.watch(worker)
         if worker.over:
             self.publish(now, worker)
         elif old.spec is not new.spec or old.metadata.annotations != new.metadata.annotations or worker.ending:
@@ -708,20 +667,17 @@ class Kubelet:
             told_soon = False
         if not worker.over and not told_soon:
             self.publish(now, worker)
-        self._index(worker)
+        self.roster.place(worker)
 
     def _remove(self, now: Instant, worker: PodWorker) -> None:
         """The API server has it no more."""
-        del self.workers[worker.uid]
-        if self._by_key.get(worker.key) is worker:
-            del self._by_key[worker.key]
+        self.roster.dismiss(worker)
         self._pod_ended(worker, worker.pod.status.phase or "Unknown")
         self._resizes.terminated(now, worker)
         self._waiting_room.pop(worker.uid, None)
         self._publisher.forget(worker.uid)
         self.allocated.forget(worker.uid)
         self.actuated.forget(worker.uid)
-        self._leaving[worker.uid] = worker
         worker.leave(now)
         for waiting in list(self._waiting_room.values()):
             self._admit(now, waiting)
@@ -744,12 +700,8 @@ class Kubelet:
     def end_static(self, now: Instant, worker: PodWorker) -> None:
         self._remove(now, worker)
 
-    def leaves(self, key_or_uid: str) -> bool:
-        """Does something of such a pod still run, though it is to be no more?"""
-        return any(key_or_uid in (worker.uid, worker.key) for worker in self._leaving.values())
-
     def wake_mirror(self, key: str, at: Instant) -> None:
-        self._work.add_at(f"mirror/{key}", at)
+        self.alarms.put("mirror", key, at)
 
     def retarget(self, worker: PodWorker, target: str) -> None:
         """Its mirror is another one now, or there is none."""
@@ -770,28 +722,6 @@ class Kubelet:
             grace = float(victim.pod.spec.termination_grace_period_seconds)
             victim.end(grace, Eviction("Preempting", admission.PREEMPTED, disruption=admission.PREEMPTED_CONDITION))
             victim.sync(now)
-
-    def _watch_deadline(self, now: Instant, worker: PodWorker) -> None:
-        limit = worker.pod.spec.active_deadline_seconds
-        if limit is not None and not worker.over:
-            start = worker.pod.status.start_time
-            began = parse_time(start) if start else worker.started
-            self._work.add_at(f"deadline/{worker.uid}", Instant(began + seconds(limit)))
-
-    def _check_deadline(self, now: Instant, uid: str) -> None:
-        worker = self.workers.get(uid)
-        limit = worker.pod.spec.active_deadline_seconds if worker is not None else None
-        if worker is None or limit is None or worker.over or worker.ending:
-            return
-        start = worker.pod.status.start_time
-        due = Instant((parse_time(start) if start else worker.started) + seconds(limit))
-        if now < due:
-            self._work.add_at(f"deadline/{uid}", due)
-            return
-        message = "Pod was active on the node longer than the specified deadline"
-        self.event(now, worker.pod, "Normal", "DeadlineExceeded", message)
-        worker.end(float(worker.pod.spec.termination_grace_period_seconds), Eviction("DeadlineExceeded", message, fails=True))
-        worker.sync(now)
 
     # ------------------------------------------------------------ the runtime
 
@@ -827,17 +757,17 @@ class Kubelet:
 
     def _reconcile(self, now: Instant, newest: Mapping[str, SandboxState]) -> None:
         """After a gap in the events: look at every pod of which the runtime has something else than we think."""
-        busy = {w.uid for w in [*self.workers.values(), *self._leaving.values()] if w.busy}
-        self._strays = [s for s in self._strays if s not in self._by_sandbox]
+        busy = {w.uid for w in self.roster.everybody() if w.busy}
+        self._strays = [s for s in self._strays if self.roster.owner(s) is None]
         for uid, sandbox in newest.items():
-            worker = self.workers.get(uid) or self._leaving.get(uid)
+            worker = self.roster.get(uid)
             if worker is None:
                 self._remove_stray(now, sandbox.sandbox)
             elif uid not in busy and worker.sandbox != sandbox:
                 worker.adopt(sandbox)
-                self._index(worker)
+                self.roster.place(worker)
                 worker.sync(now)
-        for worker in [*self.workers.values(), *self._leaving.values()]:
+        for worker in self.roster.everybody():
             if worker.uid not in newest and worker.uid not in busy and worker.sandbox is not None:
                 worker.look(now)
         for stray in self._strays:
@@ -846,7 +776,7 @@ class Kubelet:
         self._keeper.update(now)
 
     def _on_container(self, now: Instant, event: ContainerEvent) -> None:
-        worker = self._by_sandbox.get(event.sandbox)
+        worker = self.roster.owner(event.sandbox)
         if worker is not None and worker.sandbox is not None and worker.sandbox.sandbox == event.sandbox:
             worker.heard(now, event.kind, event.container)
 
@@ -856,8 +786,8 @@ class Kubelet:
         found = self._nodes.store.get(self.node_name)
         if found is None:
             return  # its objects go, and soon this process
-        disabled, old = self._preemption_disabled, self._node
-        self._node = found
+        disabled, old = self._preemption_disabled, self.known_node
+        self.known_node = found
         if not self._configured and not self._refused_config:
             try:
                 self.config = parse(found.metadata.annotations, self.profile, of(found.status.capacity))
@@ -896,64 +826,6 @@ class Kubelet:
         self._renewals += 1
         if self._renewals % RELIST_LEASES == 0 and self.workers:
             self._list_runtime(now)
-
-    # ------------------------------------------------------------ what others ask
-
-    def _on_call(self, now: Instant, source: str, call: Call) -> None:
-        if call.method != "proxy":
-            self.emit(Send(source, Reply(call.id, Code.UNIMPLEMENTED, message=f"unknown method {call.method}")))
-            return
-        try:
-            asked = decode_value(call.body, dict)
-        except MalformedError as why:
-            self.emit(Send(source, Reply(call.id, Code.INVALID_ARGUMENT, message=str(why))))
-            return
-        match str(asked.get("path", "")).strip("/"):
-            case "metrics":
-                self._answer(source, call.id, 200, CONTENT_TYPE, self._exposition())
-            case "podresources":
-                self._answer(
-                    source,
-                    call.id,
-                    200,
-                    "application/json",
-                    msgspec.json.encode(proxy.pod_resources(self.workers.values(), self.managers)),
-                )
-            case "cgroups":
-                context = ("cgroups", source, call.id)
-                self.emit(*self._calls.begin(now, self._runtime, "ListAll", context=context))
-            case path if path.startswith(files.PREFIX) and self._node is not None:
-                found = files.answer(path.removeprefix(files.PREFIX), self._by_key, self._node, self.scaling.assigned)
-                self._answer(source, call.id, found.status, "text/plain; charset=utf-8", found.text.encode())
-            case "healthz" | "livez" | "readyz":
-                self._answer(source, call.id, 200, "text/plain; charset=utf-8", b"ok")
-            case path:
-                text = f"404 page not found: {path[:100]}\n"
-                self._answer(source, call.id, 404, "text/plain; charset=utf-8", text.encode())
-
-    def _exposition(self) -> bytes:
-        if self.managers.metrics is not None:
-            complete(self.managers.metrics)
-        self.managers.gauge()
-        self.scaling.gauge()
-        return proxy.exposition(self.metrics, self.workers.values())
-
-    def _answer(self, source: str, number: int, code: int, kind: str, body: bytes) -> None:
-        answer = {"status": code, "contentType": kind, "body": body}
-        self.emit(Send(source, Reply(number, Code.OK, encode_value(answer))))
-
-    def _answer_cgroups(self, source: str, number: int, end: Finished) -> None:
-        if end.code is not Code.OK:
-            text = f"the runtime did not answer: {end.message or end.code.name}\n"
-            self._answer(source, number, 503, "text/plain; charset=utf-8", text.encode())
-            return
-        try:
-            sandboxes = decode_value(end.body, RuntimeState).sandboxes
-        except MalformedError as why:
-            self._answer(source, number, 502, "text/plain; charset=utf-8", str(why).encode())
-            return
-        listed = proxy.cgroups(sandboxes, self.config)
-        self._answer(source, number, 200, "application/json", msgspec.json.encode(listed))
 
 
 def _revision(pod: Pod) -> int:

@@ -1,13 +1,24 @@
 """What a node's proxy shows of its kubelet: metrics, cgroups and pod resources, as interface bodies."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
+import msgspec
+
+from elbowroom.api.objects import Node
+from elbowroom.kubelet import files
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.managers.manager import Managers
-from elbowroom.kubelet.metrics import Metrics, priority_bucket
+from elbowroom.kubelet.metrics import CONTENT_TYPE, Metrics, complete, priority_bucket
+from elbowroom.kubelet.previews.scaling import Scaling
+from elbowroom.kubelet.roster import Roster
 from elbowroom.kubelet.worker import PodWorker
-from elbowroom.wire.cri import LinuxResources, SandboxState
+from elbowroom.machine import Effect, Instant, Send
+from elbowroom.rpc import Calls, Finished
+from elbowroom.wire import Call, Code, MalformedError, Reply, decode_value, encode_value
+from elbowroom.wire.cri import LinuxResources, RuntimeState, SandboxState
+
+TEXT, JSON = "text/plain; charset=utf-8", "application/json"
 
 
 def exposition(metrics: Metrics, workers: Iterable[PodWorker]) -> bytes:
@@ -76,3 +87,81 @@ def _cgroup(resources: LinuxResources, config: KubeletConfig) -> dict[str, Any]:
         "memoryMax": resources.memory_limit_bytes if resources.memory_limit_bytes > 0 else None,
         "cpusetCpus": resources.cpuset_cpus or f"0-{hardware.cpus - 1}",
     }
+
+
+# ---------------------------------------------------------------- questions
+
+
+class Services(Protocol):
+    """What the proxy needs of its kubelet."""
+
+    config: KubeletConfig
+    metrics: Metrics
+    managers: Managers
+    scaling: Scaling
+    roster: Roster
+    known_node: Node | None
+
+    def emit(self, *effects: Effect) -> None: ...
+
+
+class Proxy:
+    """Answers what is asked of the kubelet through its node's proxy. Contexts of its calls: ``("cgroups", source, number)``."""
+
+    def __init__(self, kubelet: Services, calls: Calls, runtime: str) -> None:
+        self._kubelet, self._calls, self._runtime = kubelet, calls, runtime
+
+    def asked(self, now: Instant, source: str, call: Call) -> None:
+        """Somebody calls the kubelet; of its methods there is only ``proxy``."""
+        if call.method != "proxy":
+            self._refuse(source, call, Code.UNIMPLEMENTED, f"unknown method {call.method}")
+            return
+        try:
+            asked = decode_value(call.body, dict)
+        except MalformedError as why:
+            self._refuse(source, call, Code.INVALID_ARGUMENT, str(why))
+            return
+        kubelet, node = self._kubelet, self._kubelet.known_node
+        match str(asked.get("path", "")).strip("/"):
+            case "metrics":
+                self._answer(source, call.id, 200, CONTENT_TYPE, self._exposition())
+            case "podresources":
+                listed = pod_resources(kubelet.roster.workers.values(), kubelet.managers)
+                self._answer(source, call.id, 200, JSON, msgspec.json.encode(listed))
+            case "cgroups":
+                context = ("cgroups", source, call.id)
+                kubelet.emit(*self._calls.begin(now, self._runtime, "ListAll", context=context))
+            case path if path.startswith(files.PREFIX) and node is not None:
+                found = files.answer(path.removeprefix(files.PREFIX), kubelet.roster.by_key, node, kubelet.scaling.assigned)
+                self._answer(source, call.id, found.status, TEXT, found.text.encode())
+            case "healthz" | "livez" | "readyz":
+                self._answer(source, call.id, 200, TEXT, b"ok")
+            case path:
+                self._answer(source, call.id, 404, TEXT, f"404 page not found: {path[:100]}\n".encode())
+
+    def listed(self, source: str, number: int, end: Finished) -> None:
+        """The runtime's answer, for who asked for the cgroups."""
+        if end.code is not Code.OK:
+            self._answer(source, number, 503, TEXT, f"the runtime did not answer: {end.message or end.code.name}\n".encode())
+            return
+        try:
+            sandboxes = decode_value(end.body, RuntimeState).sandboxes
+        except MalformedError as why:
+            self._answer(source, number, 502, TEXT, str(why).encode())
+            return
+        self._answer(source, number, 200, JSON, msgspec.json.encode(cgroups(sandboxes, self._kubelet.config)))
+
+    def _exposition(self) -> bytes:
+        kubelet = self._kubelet
+        if kubelet.managers.metrics is not None:
+            complete(kubelet.managers.metrics)
+        kubelet.managers.gauge()
+        kubelet.scaling.gauge()
+        return exposition(kubelet.metrics, kubelet.roster.workers.values())
+
+    def _answer(self, source: str, number: int, status: int, kind: str, body: bytes) -> None:
+        answer = {"status": status, "contentType": kind, "body": body}
+        self._kubelet.emit(Send(source, Reply(number, Code.OK, encode_value(answer))))
+
+    def _refuse(self, source: str, call: Call, code: Code, message: str) -> None:
+        self._kubelet.emit(Send(source, Reply(call.id, code, message=message)))
