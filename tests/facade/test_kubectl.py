@@ -122,6 +122,43 @@ def test_kubectl_makes_looks_at_changes_and_deletes_objects(session: Session) ->
     session(scenario)
 
 
+CRONTAB = """
+apiVersion: stable.example.com/v1
+kind: CronTab
+metadata: {name: a}
+spec: {cronSpec: "* * * * */5", parts: [{name: x, size: 1}]}
+"""
+
+
+def test_kubectl_works_with_a_custom_kind(session: Session) -> None:
+    async def scenario(kubectl: Shell) -> None:
+        created = "customresourcedefinition.apiextensions.k8s.io/crontabs.stable.example.com created\n"
+        assert await kubectl.ok("apply", "-f", str(Path(__file__).parent / "crontabs.yaml")) == created
+        assert await kubectl.ok("wait", "--for", "condition=established", "--timeout=10s", "crd/crontabs.stable.example.com")
+        listed = await kubectl.ok("api-resources", "--api-group=stable.example.com", "--no-headers")
+        assert listed.split() == ["crontabs", "ct", "stable.example.com/v1", "true", "CronTab"]
+        assert await kubectl.ok("apply", "-f", "-", stdin=CRONTAB) == "crontab.stable.example.com/a created\n"
+        rows = [line.split() for line in (await kubectl.ok("get", "ct")).splitlines()]
+        assert (rows[0], rows[1][:-1]) == (["NAME", "SPEC", "REPLICAS", "AGE"], ["a", "*", "*", "*", "*", "*/5", "1"])
+        assert "When it runs." in await kubectl.ok("explain", "crontab.spec")
+        assert "replicas\t<integer>" in await kubectl.ok("explain", "crontabs.spec", "--recursive")
+        status, _, error = await kubectl("apply", "-f", "-", stdin=CRONTAB.replace("parts:", "colour:"))
+        assert (status, 'unknown field "spec.colour"' in error) == (1, True)
+        status, _, error = await kubectl("patch", "ct", "a", "--type=merge", "-p", '{"spec":{"replicas":11}}')
+        assert "spec.replicas: Invalid value: 11: spec.replicas in body should be less than or equal to 10" in error
+        assert await kubectl.ok("scale", "crontab/a", "--replicas=3") == "crontab.stable.example.com/a scaled\n"
+        more = CRONTAB.replace('cronSpec: "* * * * */5", ', "").replace("{name: x, size: 1}", "{name: z, size: 2}")
+        assert await kubectl.ok("apply", "--server-side", "--field-manager=two", "-f", "-", stdin=more)
+        path = "jsonpath={.spec.replicas} {.spec.parts[*].name} {.metadata.managedFields[*].manager}"
+        assert await kubectl.ok("get", "ct", "a", "-o", path) == "3 x z two kubectl"
+        assert "crontab.stable.example.com/a" in await kubectl.ok("get", "all", "-o", "name")
+        assert await kubectl.ok("delete", "crd", "crontabs.stable.example.com", "--timeout=10s")
+        status, _, error = await kubectl("get", "crontabs")
+        assert (status, "could not find the requested resource" in error) == (1, True)
+
+    session(scenario)
+
+
 def test_kubectl_creates_with_protobuf_bodies(session: Session) -> None:
     async def scenario(kubectl: Shell) -> None:
         assert await kubectl.ok("create", "namespace", "two") == "namespace/two created\n"

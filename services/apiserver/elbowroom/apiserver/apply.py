@@ -29,6 +29,7 @@ from elbowroom.apiserver.managed import (
     parts,
     path_text,
     replaced,
+    splits,
 )
 from elbowroom.apiserver.schema import (
     ARRAY,
@@ -158,7 +159,7 @@ def _shown(entry: Entry) -> str:
 
 
 def _merged(field: Field, live: Any, config: Any) -> Any:
-    if not field.is_granular or not (live or config):
+    if not (live or config) or not splits(field, live, config):
         return config
     if config is None:
         return live
@@ -227,7 +228,7 @@ def _pruned(field: Field, value: Any, last: Fields, owners: Sequence[Fields]) ->
         wanted = [owner[element] for owner in owners if element in owner]
         if (declares or is_member(had)) and not any(declares or is_member(node) for node in wanted):
             gone.add(element)
-        elif inner.is_granular and part:
+        elif part and splits(inner, part):
             left = _pruned(inner, part, had, wanted)
             if left is ABSENT:
                 gone.add(element)
@@ -258,7 +259,7 @@ _WHOLE = {STRUCT: (dict, "map"), MAP: (dict, "map"), ARRAY: (list, "list")}
 
 
 def _errors(field: Field, value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    if value is None:
+    if value is None or field.deduces:
         return
     at = f"{path_text(path)}: " if path else ""
     if field.kind not in _WHOLE:

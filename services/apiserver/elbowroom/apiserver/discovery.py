@@ -5,8 +5,8 @@ URLs all come from it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -41,10 +41,14 @@ class Resource:
     categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ALL
     subresources: tuple[Subresource, ...] = ()
+    singular_name: str = ""
+    list_kind: str = ""
+    definition: Mapping[str, Any] | None = field(default=None, compare=False)
+    """What the CustomResourceDefinition says of this version, of a custom kind."""
 
     @property
     def singular(self) -> str:
-        return self.kind.lower()
+        return self.singular_name or self.kind.lower()
 
     @property
     def api_version(self) -> str:
@@ -119,6 +123,15 @@ RESOURCES: tuple[Resource, ...] = (
     Resource(
         "replicasets", "ReplicaSet", "apps", short_names=("rs",), categories=("all",), subresources=(_SCALE, _status("ReplicaSet"))
     ),
+    Resource(
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        "apiextensions.k8s.io",
+        namespaced=False,
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=(_status("CustomResourceDefinition"),),
+    ),
     Resource("selfsubjectreviews", "SelfSubjectReview", "authentication.k8s.io", namespaced=False, verbs=_REVIEW),
     Resource("tokenreviews", "TokenReview", "authentication.k8s.io", namespaced=False, verbs=_REVIEW),
     Resource("localsubjectaccessreviews", "LocalSubjectAccessReview", "authorization.k8s.io", verbs=_REVIEW),
@@ -139,22 +152,6 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("roles", "Role", "rbac.authorization.k8s.io"),
     Resource("priorityclasses", "PriorityClass", "scheduling.k8s.io", namespaced=False, short_names=("pc",)),
 )
-
-_BY_PATH: Mapping[tuple[str, str, str], Resource] = {(r.group, r.version, r.plural): r for r in RESOURCES}
-
-
-def find(group: str, version: str, plural: str) -> Resource | None:
-    """The resource of that name, if it is served."""
-    return _BY_PATH.get((group, version, plural))
-
-
-def group_versions() -> list[tuple[str, str]]:
-    """(group, version) of all that is served, core first."""
-    return list(dict.fromkeys((r.group, r.version) for r in RESOURCES))
-
-
-def _of(group: str, version: str) -> list[Resource]:
-    return [r for r in RESOURCES if (r.group, r.version) == (group, version)]
 
 
 # ---------------------------------------------------------------- documents
@@ -193,57 +190,17 @@ def _group(name: str, versions: Sequence[str]) -> dict[str, Any]:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-@cache
-def _versions(name: str) -> tuple[str, ...]:
-    return tuple(v for g, v in group_versions() if g == name)
-
-
-def api_group_list() -> dict[str, Any]:
-    """``/apis``."""
-    names = list(dict.fromkeys(g for g, _ in group_versions() if g))
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name, _versions(name)) for name in names]}
-
-
-def api_group(name: str) -> dict[str, Any] | None:
-    """``/apis/GROUP``."""
-    versions = _versions(name) if name else ()
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if versions else None
-
-
-def api_resource_list(group: str, version: str) -> dict[str, Any] | None:
-    """``/api/v1`` and ``/apis/GROUP/VERSION``."""
-    resources = _of(group, version)
-    if not resources:
-        return None
-    listed: list[dict[str, Any]] = []
-    for resource in resources:
-        entry: dict[str, Any] = {
-            "name": resource.plural,
-            "singularName": resource.singular,
-            "namespaced": resource.namespaced,
-            "kind": resource.kind,
-            "verbs": list(resource.verbs),
-        }
-        if resource.short_names:
-            entry["shortNames"] = list(resource.short_names)
-        if resource.categories:
-            entry["categories"] = list(resource.categories)
-        listed.append(entry)
-        for sub in resource.subresources:
-            entry = {"name": f"{resource.plural}/{sub.name}", "singularName": "", "namespaced": resource.namespaced}
-            if sub.version:
-                entry |= {"group": sub.group, "version": sub.version}
-            listed.append(entry | {"kind": sub.kind, "verbs": list(sub.verbs)})
-    whole = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": resources[0].api_version, "resources": listed}
-    if not group:
-        del whole["apiVersion"]  # upstream leaves it out for the core group
-    return whole
+def _response_kind(resource: Resource, kind: str) -> dict[str, str]:
+    """Upstream says group and version of custom kinds only."""
+    if resource.definition is None:
+        return {"group": "", "version": "", "kind": kind}
+    return {"group": resource.group, "version": resource.version, "kind": kind}
 
 
 def _aggregated_resource(resource: Resource) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "resource": resource.plural,
-        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "responseKind": _response_kind(resource, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
@@ -256,7 +213,9 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
         entry["subresources"] = [
             {
                 "subresource": sub.name,
-                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind},
+                "responseKind": {"group": sub.group, "version": sub.version, "kind": sub.kind}
+                if sub.version
+                else _response_kind(resource, sub.kind),
                 "verbs": list(sub.verbs),
             }
             for sub in resource.subresources
@@ -264,34 +223,115 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
     return entry
 
 
-def aggregated(core: bool) -> dict[str, Any]:
-    """``/api`` (``core``) or ``/apis`` for a client that accepts ``AGGREGATED``."""
-    names = [""] if core else [g for g in dict.fromkeys(g for g, _ in group_versions()) if g]
-    return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-        "metadata": {},
-        "items": [
-            {
-                "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
-                "versions": [
-                    {
-                        "version": version,
-                        "resources": [_aggregated_resource(r) for r in _of(name, version)],
-                        "freshness": "Current",
-                    }
-                    for version in _versions(name)
-                ],
+@dataclass(frozen=True)
+class Catalog:
+    """What is served, and the documents that tell of it."""
+
+    resources: tuple[Resource, ...]
+
+    @cached_property
+    def _by_path(self) -> Mapping[tuple[str, str, str], Resource]:
+        return {(r.group, r.version, r.plural): r for r in self.resources}
+
+    @cached_property
+    def _by_version(self) -> Mapping[tuple[str, str], list[Resource]]:
+        found: dict[tuple[str, str], list[Resource]] = {}
+        for resource in self.resources:
+            found.setdefault((resource.group, resource.version), []).append(resource)
+        return found
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource of that name, if it is served."""
+        return self._by_path.get((group, version, plural))
+
+    def group_versions(self) -> list[tuple[str, str]]:
+        """(group, version) of all that is served, core first."""
+        return list(self._by_version)
+
+    def of(self, group: str, version: str) -> list[Resource]:
+        """The resources of one version of a group."""
+        return self._by_version.get((group, version), [])
+
+    def _versions(self, name: str) -> list[str]:
+        return [v for g, v in self.group_versions() if g == name]
+
+    def api_group_list(self) -> dict[str, Any]:
+        """``/apis``."""
+        names = list(dict.fromkeys(g for g, _ in self.group_versions() if g))
+        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(name, self._versions(name)) for name in names]}
+
+    def api_group(self, name: str) -> dict[str, Any] | None:
+        """``/apis/GROUP``."""
+        versions = self._versions(name) if name else ()
+        return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if versions else None
+
+    def api_resource_list(self, group: str, version: str) -> dict[str, Any] | None:
+        """``/api/v1`` and ``/apis/GROUP/VERSION``."""
+        resources = self.of(group, version)
+        if not resources:
+            return None
+        listed: list[dict[str, Any]] = []
+        for resource in resources:
+            entry: dict[str, Any] = {
+                "name": resource.plural,
+                "singularName": resource.singular,
+                "namespaced": resource.namespaced,
+                "kind": resource.kind,
+                "verbs": list(resource.verbs),
             }
-            for name in names
-        ],
-    }
+            if resource.short_names:
+                entry["shortNames"] = list(resource.short_names)
+            if resource.categories:
+                entry["categories"] = list(resource.categories)
+            listed.append(entry)
+            for sub in resource.subresources:
+                entry = {"name": f"{resource.plural}/{sub.name}", "singularName": "", "namespaced": resource.namespaced}
+                if sub.version:
+                    entry |= {"group": sub.group, "version": sub.version}
+                listed.append(entry | {"kind": sub.kind, "verbs": list(sub.verbs)})
+        whole = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": resources[0].api_version, "resources": listed}
+        if not group:
+            del whole["apiVersion"]  # upstream leaves it out for the core group
+        return whole
+
+    def aggregated(self, core: bool) -> dict[str, Any]:
+        """``/api`` (``core``) or ``/apis`` for a client that accepts ``AGGREGATED``."""
+        names = [""] if core else [g for g in dict.fromkeys(g for g, _ in self.group_versions()) if g]
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": [
+                {
+                    "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
+                    "versions": [
+                        {
+                            "version": version,
+                            "resources": [_aggregated_resource(r) for r in self.of(name, version)],
+                            "freshness": "Current",
+                        }
+                        for version in self._versions(name)
+                    ],
+                }
+                for name in names
+            ],
+        }
+
+    def root_paths(self, more: Iterable[str] = ()) -> dict[str, Any]:
+        """``/``."""
+        paths = ["/api", "/api/v1", "/apis"]
+        for group, version in self.group_versions():
+            if group:
+                paths += [f"/apis/{group}", f"/apis/{group}/{version}"]
+        return {"paths": sorted({*paths, "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version", *more})}
 
 
-def root_paths(more: Iterable[str] = ()) -> dict[str, Any]:
-    """``/``."""
-    paths = ["/api", "/api/v1", "/apis"]
-    for group, version in group_versions():
-        if group:
-            paths += [f"/apis/{group}", f"/apis/{group}/{version}"]
-    return {"paths": sorted({*paths, "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version", *more})}
+BUILT_IN = Catalog(RESOURCES)
+"""What is served whatever is in the store."""
+find = BUILT_IN.find
+group_versions = BUILT_IN.group_versions
+api_group_list = BUILT_IN.api_group_list
+api_group = BUILT_IN.api_group
+api_resource_list = BUILT_IN.api_resource_list
+aggregated = BUILT_IN.aggregated
+root_paths = BUILT_IN.root_paths

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from elbowroom.api.fielderrors import FieldError, invalid, not_supported, required, too_long
 from elbowroom.apiserver import schema
+from elbowroom.apiserver.definitions.structural import CustomStruct
 from elbowroom.apiserver.statuses import bad_request, internal, unsupported_body_type
 from elbowroom.apiserver.statuses import invalid as invalid_status
 from elbowroom.apiserver.strategy import Document
@@ -99,7 +102,9 @@ def decoded_body(
     value = parsed.value
     said_kind, said_version = _said(value, "kind", request), _said(value, "apiVersion", request)
     expected = f"{group}/{version}" if group else version
-    if said_kind or said_version:
+    if isinstance(field.struct, CustomStruct):
+        _check_custom(said_kind, said_version, kind, expected, value)
+    elif said_kind or said_version:
         trouble = misplaced(said_kind or kind, said_version or expected, kind, expected)
         if trouble:
             short = (said_version or expected).rpartition("/")[2]
@@ -113,6 +118,20 @@ def decoded_body(
             f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {", ".join(warnings)}'
         )
     return decoded.document, warnings
+
+
+def _check_custom(said_kind: str, said_version: str, kind: str, expected: str, value: Document) -> None:
+    """An object of a custom kind says what it is, since no Go type does."""
+    if not said_kind:
+        shown = msgspec.json.encode(value, enc_hook=float).decode()
+        raise bad_request(f"Object 'Kind' is missing in '{shown}'")
+    if (said_version or expected) != expected:
+        why = f"the API version in the data ({said_version}) does not match the expected API version ({expected})"
+        raise bad_request(why)
+    if said_kind != kind:
+        meta = value.get("metadata")
+        name = str(meta.get("name", "")) if isinstance(meta, dict) else ""
+        raise invalid_status(expected.rpartition("/")[0], kind, name, [invalid("kind", said_kind, f"must be {kind}")])
 
 
 def configuration(request: ApiRequest, kind: str, api_version: str) -> Document:

@@ -17,6 +17,8 @@ from elbowroom.api.gates import Profile
 from elbowroom.api.names import label_value, qualified_name
 from elbowroom.api.objects import LabelSelector
 from elbowroom.api.selectors import of_view
+from elbowroom.apiserver import schema
+from elbowroom.apiserver.faces import Face
 from elbowroom.apiserver.metadata import NO_FINALIZER, STANDARD_FINALIZERS
 from elbowroom.apiserver.pod_defaults import default_pod_spec
 from elbowroom.apiserver.pod_validation import validate_pod_spec
@@ -24,6 +26,15 @@ from elbowroom.apiserver.services import ServiceStrategy
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """JSON paths: the replicas that are wanted and that are there, and a selector as text (or empty)."""
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,16 @@ class Resource:
     """Field selectors beyond name and namespace."""
     scales: bool = False
     """Has the subresource ``scale``."""
+    scale_paths: ScalePaths | None = None
+    """Where a custom kind has what its ``scale`` shows."""
+    field: schema.Field | None = None
+    """The field tree, where it is not the one of the kind's name in the table."""
+    face: Face | None = None
+    """How it is shown, where that is not how it is stored."""
+    is_custom: bool = False
+    """Is it of a kind that a CustomResourceDefinition defines?"""
+    is_terminating: bool = False
+    """Is the kind on its way out, so that nothing new of it may be created?"""
 
 
 def same(new: Any, old: Any, where: str) -> list[FieldError]:

@@ -17,6 +17,7 @@ from elbowroom.api.selectors import EVERYTHING, FieldSelector, Selector, Selecto
 from elbowroom.apiserver import intake, schema, statuses
 from elbowroom.apiserver.kinds import Resource
 from elbowroom.apiserver.store import CompactedError, Record, Store
+from elbowroom.apiserver.strategy import Document
 from elbowroom.wire import ApiRequest, ApiResponse
 
 NODE_FIELD = "spec.nodeName"
@@ -42,7 +43,7 @@ class Filter:
             return False
         if self.selects_all:
             return True
-        document = record.document
+        document = document_of(self.row, record)
         if not self.labels.is_empty and not self.labels.matches(document["metadata"].get("labels", {})):
             return False
         if self.fields.is_empty:
@@ -203,12 +204,27 @@ def prefix_of(row: Resource) -> bytes:
     return b'{"kind":"%s","apiVersion":"%s",' % (strategy.kind.encode(), strategy.api_version.encode())
 
 
+def data_of(row: Resource, record: Record) -> bytes:
+    """An object's bytes in the form that the row shows."""
+    return record.data if row.face is None else row.face.data(record)
+
+
+def document_of(row: Resource, record: Record) -> Document:
+    """An object in the form that the row shows; it may be shared and must not be changed."""
+    return record.document if row.face is None else row.face.document(record)
+
+
+def copy_of(row: Resource, record: Record) -> Document:
+    """The same, as one's own."""
+    return record.copy() if row.face is None else row.face.document(record)
+
+
 def encode(row: Resource, records: Sequence[Record], revision: str, meta: Mapping[str, Any] | None = None) -> bytes:
     """The list document, made of the bytes of its items."""
     strategy, skip = row.strategy, len(prefix_of(row))
-    head = b'{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[' % (
-        strategy.kind.encode(),
+    head = b'{"kind":"%s","apiVersion":"%s","metadata":%s,"items":[' % (
+        strategy.list_kind.encode(),
         strategy.api_version.encode(),
         msgspec.json.encode(meta or {"resourceVersion": revision}),
     )
-    return b"".join((head, b",".join([b"{" + record.data[skip:] for record in records]), b"]}"))
+    return b"".join((head, b",".join([b"{" + data_of(row, record)[skip:] for record in records]), b"]}"))

@@ -55,7 +55,7 @@ def element_of(field: Field, item: Any) -> str:
     for key in sorted(field.list_keys):
         value = item.get(key) if isinstance(item, dict) else None
         if value is None:
-            value = _KEY_DEFAULTS.get(key)
+            value = _KEY_DEFAULTS.get(key, field.fields[key].default)
             if value is None:
                 inner = field.fields[key]
                 if not inner.required:
@@ -63,6 +63,11 @@ def element_of(field: Field, item: Any) -> str:
                 value = zero(inner)  # Go has nothing that says "missing"
         keys[key] = value
     return f"k:{_json(keys).decode()}"
+
+
+def splits(field: Field, *values: Any) -> bool:
+    """Have the parts of these values their own managers?"""
+    return field.is_granular and not (field.deduces and any(value and not isinstance(value, dict) for value in values))
 
 
 def parts(field: Field, value: Any) -> dict[str, tuple[Field, Any]]:
@@ -194,7 +199,7 @@ def fields_of(field: Field, value: Any) -> Fields:
     found: Fields = {}
     is_list = field.kind == ARRAY
     for element, (inner, said) in parts(field, value).items():
-        if not inner.is_granular or said is None or said == {}:
+        if not splits(inner, said) or said is None or said == {}:
             found[element] = {}
             continue
         node = _made(is_list, fields_of(inner, said))
@@ -257,7 +262,7 @@ def _compare_named(
 
 def _compare(field: Field, old: Any, new: Any) -> tuple[Fields | None, Fields | None]:
     """The nodes of what changed and of what is gone at a place where ``old`` and ``new`` differ."""
-    if not field.is_granular or not (old or new):
+    if not (old or new) or not splits(field, old, new):
         return (None, {}) if new is ABSENT else ({}, None)
     changed: Fields = {}
     removed: Fields = {}

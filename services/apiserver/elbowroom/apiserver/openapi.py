@@ -4,11 +4,11 @@ kubectl looks for three things: which kinds exist (``x-kubernetes-group-version-
 (a ``fieldValidation`` parameter on the writing operations), and what the fields are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from elbowroom.apiserver import discovery, schema
-from elbowroom.apiserver.discovery import Resource
+from elbowroom.apiserver.discovery import Catalog, Resource
 from elbowroom.apiserver.schema import Field, Struct
 from elbowroom.apiserver.schema.descriptions import description
 
@@ -64,21 +64,21 @@ V2_PROTOBUF = b"".join(
 """``V2`` as a ``openapi.v2.Document``."""
 
 
-def index(hash_of: Callable[[str, str], str]) -> dict[str, Any]:
+def index(hash_of: Callable[[str, str], str], catalog: Catalog = discovery.BUILT_IN) -> dict[str, Any]:
     """``/openapi/v3``; ``hash_of(group, version)`` lets clients cache a document for ever."""
     paths = {}
-    for group, version in discovery.group_versions():
+    for group, version in catalog.group_versions():
         path = f"apis/{group}/{version}" if group else f"api/{version}"
         paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={hash_of(group, version)}"}
     return {"paths": paths}
 
 
-def document(group: str, version: str, *, previews: bool = False) -> dict[str, Any] | None:
+def document(group: str, version: str, *, previews: bool = False, catalog: Catalog = discovery.BUILT_IN) -> dict[str, Any] | None:
     """``/openapi/v3/apis/GROUP/VERSION``; None if that is not served."""
-    resources = [r for r in discovery.RESOURCES if (r.group, r.version) == (group, version)]
+    resources = catalog.of(group, version)
     if not resources:
         return None
-    maker = _Maker(group, version, previews)
+    maker = _Maker(group, version, previews, resources)
     paths: dict[str, Any] = {}
     for resource in resources:
         paths |= _paths(maker, resource)
@@ -93,13 +93,18 @@ def document(group: str, version: str, *, previews: bool = False) -> dict[str, A
 class _Maker:
     """Collects the component schemas that paths refer to."""
 
-    def __init__(self, group: str, version: str, previews: bool) -> None:
+    def __init__(self, group: str, version: str, previews: bool, resources: Sequence[Resource]) -> None:
         self.schemas: dict[str, Any] = {}
+        self._customs = {resource.kind: resource.definition for resource in resources if resource.definition is not None}
+        self._lists = {resource.list_kind: resource.kind for resource in resources if resource.definition is not None}
+        self._of = (group, version)
         self._package = f"io.k8s.api.{(group or 'core').partition('.')[0]}.{version}"
         self._previews = previews
 
     def kind(self, group: str, version: str, kind: str) -> dict[str, Any]:
         """A reference to the schema of a kind; of one without fields here, an object."""
+        if (group, version) == self._of and (kind in self._customs or kind in self._lists or kind[:-4] in self._customs):
+            return self._custom(group, version, kind)
         field = schema.find(group, version, kind, previews=self._previews)
         if field is None or field.struct is None:
             return {"type": "object"}
@@ -109,6 +114,46 @@ class _Maker:
         if gvk not in whole.setdefault("x-kubernetes-group-version-kind", []):
             whole["x-kubernetes-group-version-kind"].append(gvk)
         return _reference(name)
+
+    def is_custom(self, group: str, version: str, kind: str) -> bool:
+        """Is it a custom kind?"""
+        return (group, version) == self._of and kind in self._customs
+
+    def _custom(self, group: str, version: str, kind: str) -> dict[str, Any]:
+        """A custom kind, or a list of one, under upstream's name: ``com.example.stable.v1.CronTab``."""
+        package = ".".join((*reversed(group.split(".")), version))
+        name = f"{package}.{kind}"
+        if name in self.schemas:
+            return _reference(name)
+        whole: dict[str, Any] = {"type": "object"}
+        self.schemas[name] = whole
+        properties: dict[str, Any] = {
+            "apiVersion": {"description": description("*", "apiVersion"), "type": "string"},
+            "kind": {"description": description("*", "kind"), "type": "string"},
+        }
+        definition = self._customs.get(kind)
+        if definition is None:
+            item = self._lists.get(kind, kind[:-4])
+            whole["description"] = f"{kind} is a list of {item}"
+            properties["items"] = {"type": "array", "items": self._custom(group, version, item)}
+            properties["metadata"] = {"allOf": [_reference(self._meta("ListMeta"))]}
+            whole["required"] = ["items"]
+        else:
+            said = definition["schema"]["openAPIV3Schema"]
+            whole |= {word: value for word, value in said.items() if word not in ("properties", "x-kubernetes-validations")}
+            properties |= {word: value for word, value in (said.get("properties") or {}).items() if word not in properties}
+            properties["metadata"] = {"allOf": [_reference(self._meta("ObjectMeta"))]}
+        whole["properties"] = dict(sorted(properties.items()))
+        whole["x-kubernetes-group-version-kind"] = [{"group": group, "kind": kind, "version": version}]
+        return _reference(name)
+
+    def _meta(self, name: str) -> str:
+        """The schema of ``ObjectMeta`` or ``ListMeta``."""
+        field = schema.find("", "v1", "ConfigMapList" if name == "ListMeta" else "ConfigMap")
+        assert field is not None
+        struct = field.fields["metadata"].struct
+        assert struct is not None
+        return self._struct(struct)
 
     def _struct(self, struct: Struct) -> str:
         name = f"{_META if struct.go in _META_TYPES else self._package}.{struct.go}"
@@ -178,7 +223,7 @@ def _paths(maker: _Maker, resource: Resource) -> dict[str, Any]:
             case "create":
                 add(collection, "post", _operation(maker, "post", own, own))
             case "list":
-                whole = (resource.group, resource.version, f"{resource.kind}List")
+                whole = (resource.group, resource.version, resource.list_kind or f"{resource.kind}List")
                 add(collection, "get", _operation(maker, "list", own, whole))
                 if resource.namespaced:
                     add(f"{root}/{resource.plural}", "get", _operation(maker, "list", own, whole))
@@ -209,7 +254,8 @@ def _operation(maker: _Maker, action: str, kind: tuple[str, str, str], answer: t
     }
     if action in ("post", "put", "patch"):
         body = {"schema": maker.kind(*kind) if action != "patch" else {"type": "object"}}
-        content = dict.fromkeys(_PATCHES if action == "patch" else _CONTENT, body)
+        patches = _PATCHES[:-1] if maker.is_custom(*kind) else _PATCHES  # kubectl makes strategic ones where they are listed
+        content = dict.fromkeys(patches if action == "patch" else _CONTENT, body)
         found["requestBody"] = {"content": content, "required": True}
         parameters = ["dryRun", "fieldManager", "fieldValidation", *(["force"] if action == "patch" else [])]
         found["parameters"] = [_query_parameter(parameter) for parameter in parameters]

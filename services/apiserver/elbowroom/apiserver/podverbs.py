@@ -6,7 +6,8 @@ from typing import Any
 
 from elbowroom.api.clock import as_time
 from elbowroom.apiserver import statuses
-from elbowroom.apiserver.kinds import selector_of
+from elbowroom.apiserver.jsonpath import look
+from elbowroom.apiserver.kinds import ScalePaths, selector_of
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Record
 from elbowroom.apiserver.strategy import Context, Document
@@ -236,6 +237,30 @@ def scale_of(document: Mapping[str, Any]) -> Document:
         "spec": {"replicas": replicas} if replicas else {},
         "status": scaled,
     }
+
+
+def custom_scale_of(document: Mapping[str, Any], paths: ScalePaths) -> Document:
+    """The Scale of an object of a custom kind; ``ApiError`` if it says nothing of replicas."""
+    meta = document["metadata"]
+    wanted = look(document, paths.spec_replicas)
+    if not wanted:
+        raise statuses.internal(f'the spec replicas field "{paths.spec_replicas}" does not exist')
+    there, selector = look(document, paths.status_replicas), look(document, paths.selector) if paths.selector else []
+    status: Document = {"replicas": there[0] if there else 0}
+    if selector and selector[0]:
+        status["selector"] = selector[0]
+    shown = {name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if name in meta}
+    spec = {"replicas": wanted[0]} if wanted[0] else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": shown, "spec": spec, "status": status}
+
+
+def put_replicas(document: Document, paths: ScalePaths, replicas: int) -> None:
+    """Write, in place, how many replicas are wanted of an object of a custom kind."""
+    *parents, last = paths.spec_replicas.removeprefix(".").split(".")
+    at = document
+    for name in parents:
+        at = at.setdefault(name, {})
+    at[last] = replicas
 
 
 def _selector_text(selector: Mapping[str, Any]) -> str:

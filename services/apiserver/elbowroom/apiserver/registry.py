@@ -34,6 +34,9 @@ from elbowroom.apiserver import (
     statuses,
 )
 from elbowroom.apiserver.admission_base import Attributes, Plugin, Refusal
+from elbowroom.apiserver.definitions import customs, naming
+from elbowroom.apiserver.definitions.customs import Custom
+from elbowroom.apiserver.definitions.naming import DEFINITIONS
 from elbowroom.apiserver.ephemeral import EphemeralContainersStrategy
 from elbowroom.apiserver.gotext import go_text
 from elbowroom.apiserver.intake import DeleteOptions, Options
@@ -109,8 +112,11 @@ class Registry:
         self.rows: Mapping[str, Resource] = {
             **kinds.resources(pods),
             **{row.strategy.resource: row for row in rbac_kinds.rows()},
+            DEFINITIONS: naming.row(),
         }
         previews = profile.publishes_resize_status or profile.on("InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay")
+        self._customs: dict[str, tuple[int, dict[str, Custom]]] = {}
+        """By definition, what follows from it, and the revision that it follows from."""
         self._fields: dict[str, schema.Field] = {}
         for name, row in self.rows.items():
             strategy = row.strategy
@@ -129,6 +135,7 @@ class Registry:
         except ApiError as refusal:
             assert not write.changes, "a refused request changes nothing"
             return Served(refusal.response(context.warnings))
+        self._settle(context, write)
         return Served(response, write.changes, write.writes, write.base)
 
     def row_of(self, request: ApiRequest) -> Resource:
@@ -136,7 +143,10 @@ class Registry:
         known = discovery.find(request.group, request.version, request.resource)
         row = self.rows.get(f"{request.resource}.{request.group}" if request.group else request.resource)
         if known is None or row is None:
-            raise statuses.no_such_resource()
+            custom = self._customs_of(f"{request.resource}.{request.group}").get(request.version)
+            if custom is None:
+                raise statuses.no_such_resource()
+            known, row = custom.resource, custom.row
         verbs = known.verbs
         if request.subresource:
             subresource = known.subresource(request.subresource)
@@ -146,6 +156,20 @@ class Registry:
         if request.verb not in verbs:
             raise statuses.method_not_allowed()
         return row
+
+    def _customs_of(self, name: str) -> dict[str, Custom]:
+        """What is served of the definition of that name, by version. It follows from the store alone."""
+        record = self._store.get(DEFINITIONS, "", name)
+        if record is None:
+            self._customs.pop(name, None)
+            return {}
+        known = self._customs.get(name)
+        if known is None or known[0] != record.revision:
+            known = self._customs[name] = (record.revision, customs.customs(record.document, record.revision))
+        return known[1]
+
+    def _field(self, row: Resource) -> schema.Field:
+        return self._fields[row.strategy.resource] if row.field is None else row.field
 
     def _route(self, context: Context, write: _Write, request: ApiRequest) -> ApiResponse:
         if request.resource == "bindings" and not request.group:
@@ -206,7 +230,7 @@ class Registry:
         if wanted and (revision := intake.parse_revision(wanted)) > self._store.revision:
             raise statuses.too_large_revision(revision, self._store.revision)
         record = self._stored(row, request)
-        return ApiResponse(200, record.data, revision=record.revision)
+        return ApiResponse(200, listing.data_of(row, record), revision=record.revision)
 
     # ------------------------------------------------------------ creating
 
@@ -214,7 +238,7 @@ class Registry:
         strategy = row.strategy
         options = intake.write_options(request, "CreateOptions")
         context = _for(context, options)
-        field = self._fields[strategy.resource]
+        field = self._field(row)
         decoded, warnings = intake.decoded_body(request, field, strategy.group, strategy.version, strategy.kind, options)
         context.warnings.extend(warnings)
         document = _ordered(strategy, decoded)
@@ -235,6 +259,9 @@ class Registry:
         strategy = row.strategy
         meta = document["metadata"]
         namespace = request.namespace if strategy.namespaced else ""
+        if row.is_terminating:
+            why = "create not allowed while custom resource definition is terminating"
+            raise statuses.forbidden(strategy.group, strategy.plural, meta.get("name", ""), why)
         if namespace and meta.get("namespace") and meta["namespace"] != namespace:
             raise statuses.bad_request("the namespace of the provided object does not match the namespace sent on the request")
         if namespace:
@@ -279,8 +306,8 @@ class Registry:
             return ApiResponse(201, msgspec.json.encode(document), tuple(context.warnings))
         self._check_size(document)
         self._write_also(context, write)
-        record = write.put(strategy.resource, namespace, name, document)
-        return ApiResponse(201, record.data, tuple(context.warnings), record.revision)
+        record = write.put(strategy.resource, namespace, name, _stored_form(row, document))
+        return ApiResponse(201, listing.data_of(row, record), tuple(context.warnings), record.revision)
 
     def _free_name(self, resource: str, namespace: str, base: str) -> str:
         name = metadata.generated_name(self._rng, base)
@@ -309,6 +336,7 @@ class Registry:
             if strategy.has_generation:
                 meta["generation"] = 1
             write.put(resource, "", name, document)
+        self._settle(context, write, always=True)
         return Served(ApiResponse(200), write.changes, write.writes)
 
     # ------------------------------------------------------------ updating
@@ -317,13 +345,13 @@ class Registry:
         kind = row.strategy
         options = intake.write_options(request, "UpdateOptions")
         context = _for(context, options)
-        decoded, warnings = intake.decoded_body(request, self._fields[kind.resource], kind.group, kind.version, kind.kind, options)
+        decoded, warnings = intake.decoded_body(request, self._field(row), kind.group, kind.version, kind.kind, options)
         context.warnings.extend(warnings)
         new = _ordered(kind, decoded)
         intake.check_names(new["metadata"], request.name, request.namespace if kind.namespaced else "")
         strategy.default(new)
         record = self._stored(row, request)
-        old = record.document
+        old = listing.document_of(row, record)
         uid = new["metadata"].get("uid")
         if uid and uid != old["metadata"]["uid"]:
             raise precondition_failed(kind, record, f"UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}")
@@ -345,7 +373,7 @@ class Registry:
 
         ``entries`` say who manages which field then; without them the request's manager gets what it changes.
         """
-        kind, old = row.strategy, record.document
+        kind, old = row.strategy, listing.document_of(row, record)
         revision = intake.object_revision(new)
         if not revision and not strategy.unconditional_update:
             error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
@@ -387,8 +415,8 @@ class Registry:
         if len(record.data) + len(request.body) > OBJECT_BYTES_MAX:
             self._check_size(new)
         self._write_also(context, write)
-        done = write.put(kind.resource, record.namespace, record.name, new)
-        return ApiResponse(200, done.data, warnings, done.revision)
+        done = write.put(kind.resource, record.namespace, record.name, _stored_form(row, new))
+        return ApiResponse(200, listing.data_of(row, done), warnings, done.revision)
 
     # ------------------------------------------------------------ patching
 
@@ -397,15 +425,17 @@ class Registry:
         media = intake.media_type(request)
         if media == APPLY_PATCH:
             return self._apply(context, write, row, strategy, request)
+        if row.is_custom and media not in (JSON_PATCH, MERGE_PATCH):
+            raise statuses.unsupported_custom_patch_type()
         if media not in _PATCHES:
             raise statuses.unsupported_patch_type()
         options = intake.write_options(request, "PatchOptions")
         context = _for(context, options)
         record = self._stored(row, request)
-        document = record.copy()
+        document = listing.copy_of(row, record)
         if media != JSON_PATCH and b"managedFields" not in request.body:
             document["metadata"].pop("managedFields", None)  # nothing to patch and to decode; they stay as they are
-        new = self._patched(context, self._fields[kind.resource], kind, media, request, document, options)
+        new = self._patched(context, self._field(row), kind, media, request, document, options)
         strategy.default(new)
         return self._replace(context, write, row, strategy, request, record, new, options)
 
@@ -417,13 +447,13 @@ class Registry:
         record = self._store.get(kind.resource, request.namespace if kind.namespaced else "", request.name)
         if record is None and request.subresource:
             raise statuses.not_found(kind.group, kind.plural, request.name)
-        field = self._fields[kind.resource]
+        field = self._field(row)
         config = intake.configuration(request, kind.kind, kind.api_version)
         what = _described(config)
         trouble = apply.errors(field, config)
         if trouble:
             raise statuses.internal(f"failed to create typed patch object ({what}): {trouble}")
-        live = schema.zero(field) if record is None else record.document
+        live = schema.zero(field) if record is None else listing.document_of(row, record)
         done = apply.applied(
             field,
             live,
@@ -461,7 +491,7 @@ class Registry:
         """Write into ``new`` who manages which of its fields, now that the request's manager makes it of ``old``."""
         if entries is None:
             return
-        field = self._fields[row.strategy.resource]
+        field = self._field(row)
         found = managed.compare(field, schema.zero(field) if old is None else old, new, _ignored(row, request.subresource))
         name = managed.manager_name(options.manager, request.user_agent or authorizer.program_of(request.user))
         manager = managed.Manager(name, managed.UPDATE, row.strategy.api_version, request.subresource)
@@ -539,7 +569,7 @@ class Registry:
         kind = row.strategy
         if row.returns_deleted or ended.record is not None:
             shown = ended.record or record
-            return ApiResponse(200, shown.data, revision=shown.revision)
+            return ApiResponse(200, listing.data_of(row, shown), revision=shown.revision)
         details = {
             "name": record.name,
             **({"group": kind.group} if kind.group else {}),
@@ -558,6 +588,9 @@ class Registry:
         document = record.copy()
         if kind.resource == "namespaces":
             decided = _decide_namespace(document, options, context.now)
+        elif kind.resource == DEFINITIONS:
+            marked_now = naming.mark_terminating(document, context.now)
+            decided = removal.Removal(document, False) if marked_now else removal.ALREADY
         else:
             decided = removal.decide(document, options, context.now, graceful=row.graceful)
         marked = record
@@ -649,12 +682,12 @@ class Registry:
             raise statuses.unsupported_patch_type()
         record = self._stored(row, request)
         if request.verb == "get":
-            return ApiResponse(200, msgspec.json.encode(podverbs.scale_of(record.document)), revision=record.revision)
+            return ApiResponse(200, msgspec.json.encode(_scale_of(row, record)), revision=record.revision)
         assert _SCALE is not None
         kind = _ScaleKind()
         if request.verb == "patch":
             options = intake.write_options(request, "PatchOptions")
-            scale = self._patched(context, _SCALE, kind, media, request, podverbs.scale_of(record.document), options)
+            scale = self._patched(context, _SCALE, kind, media, request, _scale_of(row, record), options)
         else:
             options = intake.write_options(request, "UpdateOptions")
             scale, warnings = intake.decoded_body(request, _SCALE, kind.group, kind.version, kind.kind, options)
@@ -665,14 +698,58 @@ class Registry:
         if replicas < 0:
             error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
             raise statuses.invalid(kind.group, kind.kind, record.name, [error])
-        new = record.copy()
-        new["spec"]["replicas"] = replicas
+        new = listing.copy_of(row, record)
+        if row.scale_paths is None:
+            new["spec"]["replicas"] = replicas
+        else:
+            podverbs.put_replicas(new, row.scale_paths, replicas)
         new["metadata"]["resourceVersion"] = scale["metadata"].get("resourceVersion", "")
         if not request.subresource or not new["metadata"]["resourceVersion"]:
             new["metadata"]["resourceVersion"] = str(record.revision)
         answer = self._replace(context, write, row, row.strategy, request, record, new, options)
-        shown = podverbs.scale_of(msgspec.json.decode(answer.body))
+        shown = _scale(row, msgspec.json.decode(answer.body))
         return ApiResponse(200, msgspec.json.encode(shown), answer.warnings, answer.revision)
+
+    # ------------------------------------------------------------ custom kinds
+
+    def _settle(self, context: Context, write: _Write, *, always: bool = False) -> None:
+        """What follows from a write that concerns definitions: which names are accepted, and the end of those that are deleted."""
+        concerns = always or any(
+            change.record.resource == DEFINITIONS or (change.deleted and change.record.resource not in self.rows)
+            for change in write.changes
+        )
+        while concerns:
+            before = len(write.changes)
+            for record in self._store.objects(DEFINITIONS):
+                self._settle_one(context, write, record)
+            concerns = len(write.changes) > before
+
+    def _settle_one(self, context: Context, write: _Write, record: Record) -> None:
+        document = record.copy()
+        meta = document["metadata"]
+        if naming.FINALIZER in (meta.get("finalizers") or ()) and meta.get("deletionTimestamp") is not None:
+            left = self._store.objects(record.name)
+            for one in left:
+                served = self._customs_of(record.name)
+                if not served:
+                    write.delete(record.name, one.namespace, one.name)
+                elif one.document["metadata"].get("deletionTimestamp") is None:
+                    self.remove(context, write, next(iter(served.values())).row, one, DeleteOptions())
+            if not self._store.objects(record.name):
+                naming.emptied(document, context.now)
+                write.put(DEFINITIONS, "", record.name, document)
+                if not document["metadata"].get("finalizers"):
+                    write.delete(DEFINITIONS, "", record.name)
+            return
+        group = document["spec"]["group"]
+        others = [
+            one.document
+            for one in self._store.objects(DEFINITIONS)
+            if one.name != record.name and one.document["spec"]["group"] == group
+        ]
+        status = naming.settled(document, others, context.now)
+        if status is not None:
+            write.put(DEFINITIONS, "", record.name, {**document, "status": status})
 
     # ------------------------------------------------------------ parts
 
@@ -721,8 +798,22 @@ def _for(context: Context, options: Options) -> Context:
     )
 
 
+def _stored_form(row: Resource, document: Document) -> Document:
+    return document if row.face is None else row.face.stored(document)
+
+
+def _scale_of(row: Resource, record: Record) -> Document:
+    return _scale(row, listing.document_of(row, record))
+
+
+def _scale(row: Resource, document: Document) -> Document:
+    return podverbs.scale_of(document) if row.scale_paths is None else podverbs.custom_scale_of(document, row.scale_paths)
+
+
 def _ignored(row: Resource, subresource: str) -> tuple[str, ...]:
     """The top-level fields that a write of the (sub)resource cannot change, so that nobody manages them by it."""
+    if subresource == "status" and row.is_custom and row.field is not None:
+        return customs.unmanaged(row.field.fields)
     if subresource == "status":
         return ("spec",)
     return ("status",) if not subresource and "status" in row.subresources else ()

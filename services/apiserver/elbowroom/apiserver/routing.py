@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
 from elbowroom.apiserver import discovery, statuses
-from elbowroom.apiserver.discovery import Resource, Subresource
+from elbowroom.apiserver.discovery import Catalog, Resource, Subresource
 
 _METHODS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SEGMENTS_MAX = 64
@@ -45,7 +45,7 @@ def parse_query(query: str) -> dict[str, str]:
     return found
 
 
-def route(method: str, raw_path: str, query: str) -> Target | Document:
+def route(method: str, raw_path: str, query: str, catalog: Catalog = discovery.BUILT_IN) -> Target | Document:
     """What ``method`` on ``raw_path`` (still percent-encoded) means; ``ApiError`` 404 or 405 if it means nothing here."""
     try:
         parameters = parse_query(query)
@@ -58,20 +58,20 @@ def route(method: str, raw_path: str, query: str) -> Target | Document:
     if any(not part or "/" in part or "\0" in part or part in (".", "..") for part in parts):
         raise statuses.no_such_resource()
     if len(parts) > 2 and parts[0] == "api":
-        return _target(method, "", parts[1], parts[2:], parameters)
+        return _target(catalog, method, "", parts[1], parts[2:], parameters)
     if len(parts) > 3 and parts[0] == "apis":
-        return _target(method, parts[1], parts[2], parts[3:], parameters)
+        return _target(catalog, method, parts[1], parts[2], parts[3:], parameters)
     return Document("/" + "/".join(parts), parameters)
 
 
-def _target(method: str, group: str, version: str, parts: list[str], query: dict[str, str]) -> Target:
+def _target(catalog: Catalog, method: str, group: str, version: str, parts: list[str], query: dict[str, str]) -> Target:
     if parts[0] == "watch" and len(parts) > 1:  # the old way to ask for a watch
         parts = parts[1:]
         query = {**query, "watch": "true"}
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in _NAMESPACE_PARTS:
         namespace, parts = parts[1], parts[2:]
-    resource = discovery.find(group, version, parts[0])
+    resource = catalog.find(group, version, parts[0])
     if resource is None or (namespace and not resource.namespaced):
         raise statuses.no_such_resource()
     name = parts[1] if len(parts) > 1 else ""

@@ -130,6 +130,15 @@ def unsupported_patch_type() -> ApiError:
     return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
+def unsupported_custom_patch_type() -> ApiError:
+    """A strategic merge patch of a custom kind, whose lists nobody has said how to merge."""
+    message = (
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    )
+    return ApiError(415, "UnsupportedMediaType", message, {})
+
+
 def unsupported_body_type() -> ApiError:
     message = (
         "the body of the request was in an unknown format - accepted media types include: "

@@ -74,6 +74,11 @@ class Strategy:
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def list_kind(self) -> str:
+        """``PodList``."""
+        return f"{self.kind}List"
+
     def default(self, document: Document) -> None:
         """The version's defaulting, in place; runs after every decode (create, update, patched object)."""
 

@@ -7,7 +7,11 @@ that people look at, and name and age for all others.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from elbowroom.api.clock import parse_time
+from elbowroom.apiserver.gotext import go_text
+from elbowroom.apiserver.jsonpath import look
 from elbowroom.machine import Instant
 
 Document = Mapping[str, Any]
@@ -462,6 +466,68 @@ _KINDS: dict[tuple[str, str], tuple[Callable[[Instant, Document], Cells], tuple[
 _OTHERS = (_any, ("Name", "Age"))
 
 
+def custom_columns(definition: Document) -> list[dict[str, Any]]:
+    """The columnDefinitions that a version of a custom kind asks for; its age, if it asks for none."""
+    found = [_column("Name")]
+    for column in definition.get("additionalPrinterColumns") or _AGE:
+        found.append(
+            {
+                "name": column["name"],
+                "type": column["type"],
+                "format": column.get("format", ""),
+                "description": column.get("description")
+                or f"Custom resource definition column (in JSONPath format): {column['jsonPath']}",
+                "priority": column.get("priority", 0),
+            }
+        )
+    return found
+
+
+_AGE: Sequence[Document] = (
+    {
+        "name": "Age",
+        "type": "date",
+        "description": _COLUMN_MEANINGS["Age"],
+        "jsonPath": ".metadata.creationTimestamp",
+    },
+)
+
+
+def _custom(definition: Document) -> Callable[[Instant, Document], Cells]:
+    wanted = definition.get("additionalPrinterColumns") or _AGE
+
+    def render(now: Instant, document: Document) -> Cells:
+        return [_name(document), *(_custom_cell(now, column, document) for column in wanted)]
+
+    return render
+
+
+def _custom_cell(now: Instant, column: Document, document: Document) -> Any:
+    """The first value at the column's path, as a cell of its type; nothing for a value of another type."""
+    found = look(document, column["jsonPath"])
+    if not found or found[0] is None:
+        return None
+    value = found[0]
+    match column["type"]:
+        case "string":
+            return value if isinstance(value, str) else _text(value)
+        case "integer":
+            return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        case "number":
+            return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case "date" if isinstance(value, str):
+            at = _instant(value)
+            return "<invalid>" if at is None else human_duration(now - at)
+    return None
+
+
+def _text(value: Any) -> str:
+    """A value as upstream's JSONPath prints it."""
+    return msgspec.json.encode(value, order="sorted").decode() if isinstance(value, dict | list) else go_text(value)
+
+
 def columns(api_version: str, kind: str) -> list[dict[str, Any]]:
     """The columnDefinitions of a kind's Table."""
     return [_column(text) for text in _KINDS.get((api_version, kind), _OTHERS)[1]]
@@ -492,8 +558,9 @@ def table(
     *,
     include_object: str = "Metadata",
     with_columns: bool = True,
+    definition: Document | None = None,
 ) -> dict[str, Any]:
-    """The Table of an object or of a list.
+    """The Table of an object or of a list; of a custom kind, by its version's ``definition``.
 
     ``include_object`` is ``Metadata``, ``Object`` or ``None``: what of each object goes along. A watch gives the columns with its
     first event only.
@@ -507,7 +574,8 @@ def table(
     else:
         items = [whole]
         about = {"resourceVersion": meta["resourceVersion"]} if "resourceVersion" in meta else {}
-    render = _KINDS.get((api_version, kind), _OTHERS)[0]
+    render = _KINDS.get((api_version, kind), _OTHERS)[0] if definition is None else _custom(definition)
+    described = [] if not with_columns else columns(api_version, kind) if definition is None else custom_columns(definition)
     rows = []
     for item in items:
         row: dict[str, Any] = {"cells": render(now, item)}
@@ -522,7 +590,7 @@ def table(
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": about,
-        "columnDefinitions": columns(api_version, kind) if with_columns else [],
+        "columnDefinitions": described,
         "rows": rows,
     }
 

@@ -15,7 +15,7 @@ import msgspec
 from elbowroom.api.fielderrors import FieldError, forbidden, not_supported
 from elbowroom.apiserver import intake, statuses
 from elbowroom.apiserver.kinds import Resource
-from elbowroom.apiserver.listing import NODE_FIELD, Filter, filter_of, snapshot
+from elbowroom.apiserver.listing import NODE_FIELD, Filter, copy_of, data_of, filter_of, snapshot
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Change, CompactedError, Record, Store
 from elbowroom.machine import Effect, Instant, Send, SetTimer, seconds
@@ -195,10 +195,10 @@ class Watches:
         was = old is not None and wanted.matches(old)
         is_there = not change.deleted and wanted.matches(record)
         if is_there:
-            kind, data = ("MODIFIED" if was else "ADDED"), record.data
+            kind, data = ("MODIFIED" if was else "ADDED"), data_of(wanted.row, record)
         elif was:
             kind = "DELETED"
-            data = record.data if change.deleted or old is None else _as_of(old, change.revision)
+            data = data_of(wanted.row, record) if change.deleted or old is None else _as_of(wanted.row, old, change.revision)
         else:
             return []
         return self._send(now, watch, kind, change.revision, data)
@@ -230,7 +230,7 @@ class Watches:
                     return effects
                 record = watch.initial[watch.shown]
                 watch.shown += 1
-                effects += self._send(now, watch, "ADDED", record.revision, record.data)
+                effects += self._send(now, watch, "ADDED", record.revision, data_of(watch.filter.row, record))
             watch.initial = None
             watch.previous = watch.start
             if watch.marks_end:
@@ -321,9 +321,9 @@ def _node_of(record: Record) -> str:
     return str(record.document.get("spec", {}).get("nodeName", ""))
 
 
-def _as_of(old: Record, revision: int) -> bytes:
+def _as_of(row: Resource, old: Record, revision: int) -> bytes:
     """The last state that the watch could see, at the revision at which it went out of sight."""
-    document = old.copy()
+    document = copy_of(row, old)
     document["metadata"]["resourceVersion"] = str(revision)
     return msgspec.json.encode(document)
 

@@ -36,6 +36,7 @@ from elbowroom.apiserver import audit, discovery, negotiation, openapi, schema, 
 from elbowroom.apiserver.drivers.audit import FileLog, Log
 from elbowroom.apiserver.drivers.certificates import make_credentials, tokens_of_file
 from elbowroom.apiserver.drivers.connections import Door
+from elbowroom.apiserver.drivers.customs import Customs
 from elbowroom.apiserver.drivers.protocol import PatientProtocol
 from elbowroom.apiserver.drivers.tokens import TokenKey
 from elbowroom.apiserver.fairness import Buckets, level_of
@@ -214,11 +215,12 @@ class Facade:
         self._origin: int = config.get("origin", 0) or time.time_ns()
         self._previews: bool = config.get("previews", False)
         self._numbers = itertools.count(1)
-        self._open: dict[str, _Answer | _Stream] = {}
+        self._open: dict[str, _Answer | _Stream | Customs] = {}
         self._post: Callable[[Input], None] = lambda happened: None
         self._door: Door | None = None
         self._state = ServerState()
         self._documents: dict[tuple[str, bool], tuple[bytes, str]] = {}
+        self._customs = Customs(self._post_soon, self._documents.clear)
         self._date = (0, b"")
 
     # ------------------------------------------------------------ driver
@@ -245,7 +247,13 @@ class Facade:
         config.load()
         self._door = Door(listener, self._tls, lambda door: PatientProtocol(config, self._state, door))
         self._door.open()
+        self._open[self._customs.peer] = self._customs
+        self._customs.open()
         return {"port": self._port}
+
+    def _post_soon(self, happened: Input, seconds: float = 0.0) -> None:
+        """What a delivery makes the facade say is said when the machine's step is over."""
+        asyncio.get_running_loop().call_later(seconds, lambda: self._post(happened) if self._door is not None else None)
 
     def deliver(self, effect: Send) -> None:
         """An answer of the machine's; one that nobody waits for any more is dropped."""
@@ -314,7 +322,7 @@ class Facade:
         request = _Request(scope, receive, send)
         received = self._now() if self._log is not None else Instant(0)
         try:
-            found = route(request.method, request.path, request.query)
+            found = route(request.method, request.path, request.query, self._customs.catalog)
             self._admit(request, found)
             if isinstance(found, Target):
                 await self._resource(request, found)
@@ -469,7 +477,9 @@ class Facade:
         if form.shape == "Table":
             if include_object not in ("", "None", "Metadata", "Object"):
                 raise _bad_include_object(include_object)
-            shaped = tables.table(self._now(), whole, include_object=include_object or "Metadata")
+            shaped = tables.table(
+                self._now(), whole, include_object=include_object or "Metadata", definition=self._customs.definition_of(whole)
+            )
         elif "items" in whole and str(whole.get("kind")).endswith("List"):
             shaped = tables.partial_list(whole)
         else:
@@ -654,34 +664,35 @@ class Facade:
         return found
 
     def _describe(self, parts: list[str], is_aggregated: bool) -> dict[str, Any] | None:
+        catalog = self._customs.catalog
         match parts:
             case []:
-                return discovery.root_paths(["/elbowroom/scheduler/metrics"])
+                return catalog.root_paths(["/elbowroom/scheduler/metrics"])
             case ["version"]:
                 return dict(discovery.version())
             case ["api" | "apis" as root] if is_aggregated:
-                return discovery.aggregated(core=root == "api")
+                return catalog.aggregated(core=root == "api")
             case ["api"]:
                 return discovery.api_versions(f"{self._host}:{self._port}")
             case ["apis"]:
-                return discovery.api_group_list()
+                return catalog.api_group_list()
             case ["api", version]:
-                return discovery.api_resource_list("", version)
+                return catalog.api_resource_list("", version)
             case ["apis", group]:
-                return discovery.api_group(group)
+                return catalog.api_group(group)
             case ["apis", group, version]:
-                return discovery.api_resource_list(group, version)
+                return catalog.api_resource_list(group, version)
             case ["openapi", "v3"]:
-                return openapi.index(self._openapi_hash)
+                return openapi.index(self._openapi_hash, catalog)
             case ["openapi", "v3", "api", version]:
-                return openapi.document("", version, previews=self._previews)
+                return openapi.document("", version, previews=self._previews, catalog=catalog)
             case ["openapi", "v3", "apis", group, version]:
-                return openapi.document(group, version, previews=self._previews)
+                return openapi.document(group, version, previews=self._previews, catalog=catalog)
             case _:
                 return None
 
     def _openapi_hash(self, group: str, version: str) -> str:
-        described = openapi.document(group, version, previews=self._previews)
+        described = openapi.document(group, version, previews=self._previews, catalog=self._customs.catalog)
         return hashlib.sha256(_encode(described)).hexdigest().upper()
 
     async def _health(self, request: _Request, asked: Document, parts: list[str]) -> None:
@@ -727,6 +738,7 @@ class _Lines:
     def __init__(self, facade: Facade, asked: ApiRequest, target: Target, form: Form) -> None:
         self._now = facade._now
         self._kind, self._api_version = target.resource.kind, target.resource.api_version
+        self._definition = target.resource.definition
         self._form = form
         self._include_object = asked.query.get("includeObject", "") or "Metadata"
         if self._include_object not in ("None", "Metadata", "Object"):
@@ -771,7 +783,13 @@ class _Lines:
         if self._form.shape == "Partial":
             shaped = tables.partial(document)
         else:
-            shaped = tables.table(self._now(), document, include_object=self._include_object, with_columns=self._with_columns)
+            shaped = tables.table(
+                self._now(),
+                document,
+                include_object=self._include_object,
+                with_columns=self._with_columns,
+                definition=self._definition,
+            )
             self._with_columns = False
         shaped["apiVersion"] = f"meta.k8s.io/{self._form.version}"
         return shaped

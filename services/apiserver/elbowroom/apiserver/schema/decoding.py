@@ -77,6 +77,9 @@ def decode(field: Field, document: Any, path: str = "", *, restored: bool = Fals
         else:
             return Decoded(None, [], f"json: cannot unmarshal {_json_type(document)} into Go value of type {field.go}")
     assert field.struct is not None, "only whole structs are decoded"
+    own: Decoded | None = field.struct.decode(document)
+    if own is not None:
+        return Decoded(own.document, [f"{path}{where}" for where in own.unknown], own.error)
     try:
         found = _struct(run, field.struct, document, None, known or _NOTHING)
     except _WrongError as why:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from elbowroom.apiserver.schema.table import KINDS, STRINGS, TYPES
 
@@ -48,6 +49,10 @@ class Struct:
     def __repr__(self) -> str:
         return f"<Struct {self.name}>"
 
+    def decode(self, document: dict[str, Any]) -> Any:
+        """A document as this struct keeps it, of a struct that has no Go type to go by (custom kinds); None for all others."""
+        return None
+
 
 class Field:
     """One field, list element or map value.
@@ -58,6 +63,8 @@ class Field:
     """
 
     __slots__ = (
+        "deduces",
+        "default",
         "drops_zero",
         "go",
         "is_granular",
@@ -83,6 +90,10 @@ class Field:
         self.go = go
         self.item: Field | None = None
         self.struct: Struct | None = None
+        self.default: Any = None
+        """What a missing key of a list's element counts as."""
+        self.deduces = False
+        """Nobody described what stands here: an object has parts, anything else is one value."""
         self.is_granular = False
         """Has each part of its value its own manager? An atomic one has one manager as a whole."""
         self.is_resource_list = False
