@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Protocol
 
 from elbowroom.deploy import config, control
 from elbowroom.deploy.errors import UserError
@@ -37,6 +38,8 @@ class Plan:
     topology: Callable[..., Topology] = Topology
     preload: Sequence[str] = SERVICES
     import_path: Sequence[str] = ()
+    host: str = "127.0.0.1"
+    """The address that Kubernetes' API is served at."""
 
 
 def node_group(count: int | None, cpu: str | None, memory: str | None) -> list[dict[str, Any]] | None:
@@ -64,6 +67,7 @@ def up(
     *,
     data_dir: Path | None,
     port: int,
+    all_addresses: bool,
     detach: bool,
 ) -> None:
     """Bring a cluster up; returns once it is Ready (detached) or once it has been taken down again."""
@@ -72,10 +76,11 @@ def up(
         raise UserError("--nodes, --node-cpu and --node-memory are for a cluster without a file; write them into spec.nodes")
     cluster = config.overlay(cluster, changes)
     home = Home(name or cluster.metadata.name or "default")
-    start(plan(home, cluster, data_dir, port), detach=detach, show=Progress(home.name))
+    host = "0.0.0.0" if all_addresses else "127.0.0.1"
+    start(plan(home, cluster, data_dir, port, host), detach=detach, show=Progress(home.name))
 
 
-def plan(home: Home, cluster: config.Cluster, data_dir: Path | None = None, port: int = 0) -> Plan:
+def plan(home: Home, cluster: config.Cluster, data_dir: Path | None = None, port: int = 0, host: str = "127.0.0.1") -> Plan:
     """The plan, after checking that it can be carried out as things are."""
     if home.is_running():
         raise UserError(f"cluster {home.name!r} is up already; 'elbowroom down --name {home.name}' first, or choose another --name")
@@ -85,12 +90,22 @@ def plan(home: Home, cluster: config.Cluster, data_dir: Path | None = None, port
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as why:
         raise UserError(f"--data-dir {data}: {why.strerror}") from why
-    if port and not is_free(port):
+    if port and not is_free(port, host):
         raise UserError(f"port {port} is in use; choose another with --port, or leave it out")
-    return Plan(home, cluster, data, port)
+    return Plan(home, cluster, data, port, host=host)
 
 
-def start(wanted: Plan, *, detach: bool, show: Progress) -> None:
+class Show(Protocol):
+    """Who is told how a cluster comes up; ``show.Progress`` is one."""
+
+    stays: bool
+
+    def __enter__(self) -> object: ...
+    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None) -> None: ...
+    def tell(self, event: Mapping[str, Any]) -> None: ...
+
+
+def start(wanted: Plan, *, detach: bool, show: Show) -> None:
     """Run the supervisor until it ends, or as a daemon until it says that all is Ready."""
     if detach:
         _start_daemon(wanted, show)
@@ -105,7 +120,7 @@ def start(wanted: Plan, *, detach: bool, show: Progress) -> None:
     print(f"cluster {wanted.home.name} is down; its data stays in {wanted.home.path}")
 
 
-def _start_daemon(wanted: Plan, show: Progress) -> None:
+def _start_daemon(wanted: Plan, show: Show) -> None:
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -218,12 +233,12 @@ def _wait(fact: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def is_free(port: int) -> bool:
+def is_free(port: int, host: str = "127.0.0.1") -> bool:
     """Can that port of this machine be listened at?"""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((host, port))
         except OSError:
             return False
         return True

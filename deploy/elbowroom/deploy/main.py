@@ -111,6 +111,7 @@ def up(
     profile: Annotated[ProfileName | None, typer.Option(help="The design or the release.", show_default="lab")] = None,
     data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the cluster's state there.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Serve Kubernetes' API there; 0: any free port.")] = 0,
+    all_addresses: Annotated[bool, typer.Option("--all-addresses", help="Serve it at all addresses, as in a container.")] = False,
     time_scale: Annotated[float | None, typer.Option(help="Emulated seconds a real second.", show_default="1")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when every node is Ready.")] = False,
 ) -> None:
@@ -126,7 +127,7 @@ def up(
         "timeScale": time_scale,
     }
     wanted = {field: value for field, value in changes.items() if value is not None}
-    launch.up(name, file, wanted, data_dir=data_dir, port=port, detach=detach)
+    launch.up(name, file, wanted, data_dir=data_dir, port=port, all_addresses=all_addresses, detach=detach)
 
 
 @app.command()
@@ -363,6 +364,28 @@ def bench(
     if against is not None and not against.is_file():
         raise UserError(f"--against {against}: no such file")
     run(suite.value, only or [], json_file, against)
+
+
+@app.command()
+def scale(
+    nodes: Annotated[int, typer.Option("--nodes", min=1, max=10_000, help="How many nodes.")] = 100,
+    pods: Annotated[int, typer.Option("--pods", min=1, help="How many pods, at most 100 a node.")] = 300,
+    resizes: Annotated[
+        int | None,
+        typer.Option("--resizes", min=1, help="How many pods grow by a victim's room.", show_default="a third of the pods"),
+    ] = None,
+    at_once: Annotated[int, typer.Option("--at-once", min=1, max=1000, help="How many resizes are under way at a time.")] = 16,
+    per_process: Annotated[
+        int, typer.Option("--kubelets-per-process", min=2, max=4000, help="How many nodes share a process.")
+    ] = 500,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page for a browser, too.")
+    ] = None,
+) -> None:
+    """Bring many nodes and pods up, storm them with resizes that need room made, and report; exit 1 if an invariant was broken."""
+    from elbowroom.deploy.scale import command
+
+    raise typer.Exit(0 if command.run(nodes, pods, resizes, at_once, per_process, html) else 1)
 
 
 def _fail(why: str) -> NoReturn:

@@ -34,6 +34,12 @@ class Connection:
 
     async def watch(self, path: str) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """The events of a watch; the connection serves nothing else any more."""
+        async for line in self.lines(path):
+            event = msgspec.json.decode(line)
+            yield event["type"], event["object"]
+
+    async def lines(self, path: str) -> AsyncIterator[bytes]:
+        """The same, as they came."""
         self._send("GET", path, b"", "")
         status, _ = await self._head()
         if status != 200:
@@ -42,8 +48,7 @@ class Connection:
         async for chunk in self._chunks():
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                event = msgspec.json.decode(line)
-                yield event["type"], event["object"]
+                yield line
 
     def close(self) -> None:
         self._writer.close()
