@@ -13,6 +13,7 @@ import zmq
 
 from elbowroom.cache import Change, Reflector
 from elbowroom.host.clock import Clock, Timers
+from elbowroom.host.keys import Keys
 from elbowroom.host.sockets import Dialer
 from elbowroom.machine import Effect, Input, Note, PeerConnected, Received, Send, SetTimer, TimerFired
 from elbowroom.rpc import STRATEGIC_PATCH, Calls, Finished, requests
@@ -43,8 +44,8 @@ class BusClient(AbstractAsyncContextManager["BusClient"]):
     """A peer that dials the API server (or another ``peer``) at ``address``.
 
     ``name`` decides the user (``supervisor`` and ``client/...`` are administrators); "" takes a random one. ``note`` is told
-    ``api.invoke/ok/fail/info``, for a client whose history matters. ``clock`` is the cluster's, if its time is scaled. Made
-    and used on one loop; ``start`` it, or use it as a context.
+    ``api.invoke/ok/fail/info``, for a client whose history matters. ``clock`` is the cluster's, if its time is scaled; ``keys``
+    are its members', which a tcp address takes. Made and used on one loop; ``start`` it, or use it as a context.
     """
 
     def __init__(
@@ -55,9 +56,10 @@ class BusClient(AbstractAsyncContextManager["BusClient"]):
         peer: str = "apiserver",
         clock: Clock | None = None,
         note: Callable[[str, Mapping[str, Any]], None] | None = None,
+        keys: Keys | None = None,
     ) -> None:
         self.name = name or f"client/{secrets.token_hex(6)}"
-        self._address, self._peer, self._note = address, peer, note
+        self._address, self._peer, self._note, self._keys = address, peer, note, keys
         self._clock = clock or Clock()
         self._ids = itertools.count(1)
         self._calls = Calls(ids=self._ids)
@@ -69,7 +71,13 @@ class BusClient(AbstractAsyncContextManager["BusClient"]):
         loop = asyncio.get_running_loop()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._timers = Timers(loop, self._clock)
-        self._dialer = Dialer(loop, self._context, self.name, self._address, self._on_frame, self._on_reconnected)
+        self._dialer = Dialer(loop, self._context, self.name, self._address, self._on_frame, self._on_reconnected, keys=self._keys)
+
+    def redial(self, address: str) -> None:
+        """The server listens at ``address`` now."""
+        self._address = address
+        if self._dialer is not None:
+            self._dialer.redial(address)
 
     async def close(self) -> None:
         """Disconnect. Requests under way end with an unknown outcome, watches end."""

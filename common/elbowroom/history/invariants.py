@@ -137,10 +137,20 @@ def _with_inherited(allocation: Record, name: str) -> dict[str, dict[str, int]]:
 
 
 def allocation_survives(history: History) -> Iterator[Violation]:
-    """I-07: what a kubelet reads at its start is what it had last made durable, or the write it died in."""
+    """I-07: what a kubelet reads at its start is what it had last made durable on that machine, or the write it died in."""
     durable: dict[tuple[str, str], Record] = {}
     begun: dict[tuple[str, str], list[Record]] = defaultdict(list)
-    for record in history.kinds("ckpt.tmp", "ckpt.dirsync", "ckpt.loaded"):
+    since: dict[str, int] = {}
+    """Node -> the life that began on a machine where it had kept nothing; an earlier one may go on elsewhere."""
+    for record in history.kinds("ckpt.tmp", "ckpt.dirsync", "ckpt.loaded", "disk.new"):
+        if record["kind"] == "disk.new":
+            since[record["node"]] = record["inc"]
+            for known in [known for known in (*durable, *begun) if known[0] == record["node"]]:
+                durable.pop(known, None)
+                begun.pop(known, None)
+            continue
+        if record["inc"] < since.get(record["node"], 0):
+            continue
         place = (record["node"], record["key"])
         if record["kind"] == "ckpt.tmp":
             begun[place].append(record)

@@ -19,6 +19,7 @@ from elbowroom.host.clock import Clock, Timers
 from elbowroom.host.disks import FilesDisk, MemoryDisk
 from elbowroom.host.failpoints import Failpoints
 from elbowroom.host.history import FLUSH_SECONDS, History
+from elbowroom.host.keys import Keys
 from elbowroom.host.seams import Disk, Driver, IdleDisk
 from elbowroom.host.shared import INSIDE, TRUNK, Door, Link, Neighbours, Trunk
 from elbowroom.host.sockets import Dialer, Listener, Sent
@@ -70,8 +71,11 @@ class Process(Protocol):
     files_pool: ThreadPoolExecutor
     neighbours: Neighbours
 
-    def trunk(self, address: str) -> Trunk:
-        """The connection to ``address`` that the process's machines share."""
+    @property
+    def keys(self) -> Keys | None: ...
+
+    def trunk(self, peer: str, address: str) -> Trunk:
+        """The connection to ``peer``, at ``address``, that the process's machines share."""
         ...
 
     def history_of(self, machine: str, epoch: int) -> History: ...
@@ -205,7 +209,7 @@ class Incarnation:
         if spec.bind.startswith(INSIDE):
             self._listener = self._process.neighbours.listen(spec.bind, self._on_peer)
         elif spec.bind:
-            self._listener = Listener(self._loop, self._process.context, spec.bind, self._on_peer)
+            self._listener = Listener(self._loop, self._process.context, spec.bind, self._on_peer, self._process.keys)
         for peer, address in spec.dial.items():
             self._dial(peer, address)
         self._drivers = [(made.prefix, made) for made in (load_object(d.factory)(d.config) for d in spec.drivers)]
@@ -280,6 +284,17 @@ class Incarnation:
         self._history.note(kind, fields)
         self._history.flush()
 
+    @property
+    def address(self) -> str:
+        """Where it listens; "" if nowhere."""
+        return self._listener.address if self._listener is not None else ""
+
+    def redial(self, peer: str, address: str) -> None:
+        """``peer`` listens at ``address`` now; a trunk to it is told apart."""
+        dialer = self._dialers.get(peer)
+        if isinstance(dialer, Dialer):
+            dialer.redial(address)
+
     # ------------------------------------------------------------ inputs
 
     def feed(self, happened: Input) -> None:
@@ -319,9 +334,9 @@ class Incarnation:
         if address.startswith(INSIDE):
             self._dialers[peer] = process.neighbours.dial(name, address, received, reconnected)
         elif address.startswith(TRUNK):
-            self._dialers[peer] = process.trunk(address.removeprefix(TRUNK)).lane(name, received, reconnected)
+            self._dialers[peer] = process.trunk(peer, address.removeprefix(TRUNK)).lane(name, received, reconnected)
         else:
-            self._dialers[peer] = Dialer(self._loop, process.context, name, address, received, reconnected)
+            self._dialers[peer] = Dialer(self._loop, process.context, name, address, received, reconnected, keys=process.keys)
 
     def _on_peer(self, peer: str, frame: bytes) -> None:
         if any(peer.startswith(prefix) for prefix, _ in self._drivers):

@@ -23,9 +23,11 @@ from elbowroom.cache import Backoff
 from elbowroom.host import spec as control
 from elbowroom.host.clock import Clock, Timers
 from elbowroom.host.failpoints import Failpoints, delay_seconds
+from elbowroom.host.gatekeeper import Gatekeeper
 from elbowroom.host.history import History
 from elbowroom.host.incarnation import Incarnation, KilledError, Store
-from elbowroom.host.shared import Neighbours, Trunk
+from elbowroom.host.keys import Keys, secure
+from elbowroom.host.shared import TRUNK, Neighbours, Trunk
 from elbowroom.host.sockets import Pump, configure
 from elbowroom.host.spec import Arm, HostSpec, MachineSpec
 from elbowroom.machine import seconds
@@ -33,6 +35,8 @@ from elbowroom.machine.records import Author
 
 _LAST_WORDS_MS = 500
 _TRUNK_LINGER_MS = 50
+ANY = "tcp://*:"
+"""How an address begins that is one of the process's interface."""
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 SWITCH_SECONDS = 0.0005
 """How long the loop may keep the interpreter from a thread that wants it: a disk's thread does after each fsync. With Python's five
@@ -67,13 +71,23 @@ class Host:
         self._backoff = Backoff(0.2, 30.0)
         self._jobs: asyncio.Queue[Callable[[], Awaitable[None]] | None] = asyncio.Queue()
         self._death: BaseException | None = None
+        self._line = spec.line or spec.process
+        self._gatekeeper = Gatekeeper(loop, self.context, spec.keys) if spec.keys is not None else None
         self._control: Pump | None = None
         if spec.control:
-            socket = self.context.socket(zmq.DEALER)
-            configure(socket, spec.control)
-            socket.setsockopt(zmq.ROUTING_ID, spec.process.encode())
-            socket.connect(spec.control)
-            self._control = Pump(loop, socket, self._on_order)
+            self._control = Pump(loop, self._to_supervisor(self.context, self._line), self._on_order)
+
+    @property
+    def keys(self) -> Keys | None:
+        return self._spec.keys
+
+    def _to_supervisor(self, context: "zmq.Context[zmq.Socket[bytes]]", name: str) -> "zmq.Socket[bytes]":
+        socket = context.socket(zmq.DEALER)
+        configure(socket, self._spec.control)
+        secure(socket, self._spec.control, self._spec.keys, listens=False)
+        socket.setsockopt(zmq.ROUTING_ID, name.encode())
+        socket.connect(self._spec.control)
+        return socket
 
     # ------------------------------------------------------------ life
 
@@ -112,6 +126,8 @@ class Host:
             trunk.close(linger_ms=_TRUNK_LINGER_MS)
         if self._control is not None:
             self._control.close(linger_ms=_LAST_WORDS_MS)
+        if self._gatekeeper is not None:
+            self._gatekeeper.close()
         self.context.term()
 
     def report(self, report: control.Report) -> None:
@@ -131,7 +147,11 @@ class Host:
         self._epochs[name] = epoch
         if name not in self._stores:
             self._stores[name] = Store(machine.disk, self.files_pool)
+        if machine.bind.startswith(ANY):
+            machine = msgspec.structs.replace(machine, bind=machine.bind.replace("*", self._spec.interface, 1))
         incarnation = self._running[name] = Incarnation(self, machine, epoch, self._stores[name], self._spec.seed)
+        if before is None and self._spec.moved and machine.disk.path and machine in self._spec.machines:
+            incarnation.note("disk.new", {"why": "on another machine than before"})
         try:
             facts = await incarnation.start()
         except Exception as why:
@@ -140,7 +160,7 @@ class Host:
             return
         if not incarnation.alive:
             return
-        self.report(control.Ready(name, epoch, facts))
+        self.report(control.Ready(name, epoch, facts, incarnation.address))
 
     async def _restart(self, name: str, why: str) -> None:
         incarnation = self._running.pop(name, None)
@@ -182,10 +202,10 @@ class Host:
     def _later(self, job: Callable[[], Awaitable[None]]) -> None:
         self._jobs.put_nowait(job)
 
-    def trunk(self, address: str) -> Trunk:
-        if address not in self._trunks:
-            self._trunks[address] = Trunk(self.loop, self.context, self._spec.process, address)
-        return self._trunks[address]
+    def trunk(self, peer: str, address: str) -> Trunk:
+        if peer not in self._trunks:
+            self._trunks[peer] = Trunk(self.loop, self.context, self._line, address, self._spec.keys)
+        return self._trunks[peer]
 
     def history_of(self, machine: str, epoch: int) -> History:
         spec = self._spec
@@ -233,8 +253,21 @@ class Host:
                     args = {"machine": incarnation.spec.name, "seconds": span}
                     incarnation.note("fault.begin", {"name": "clock step", "args": args})
                     incarnation.note("fault.end", {"name": "clock step", "args": args})
+            case control.PeerMoved(peer, address):
+                self._move(peer, address)
             case control.Shutdown():
                 self.shut_down()
+
+    def _move(self, peer: str, address: str) -> None:
+        for name, machine in self._machines.items():
+            before = machine.dial.get(peer)
+            if before is not None and before.removeprefix(TRUNK) != address:
+                after = TRUNK + address if before.startswith(TRUNK) else address
+                self._machines[name] = msgspec.structs.replace(machine, dial={**machine.dial, peer: after})
+                if name in self._running:
+                    self._running[name].redial(peer, address)
+        if peer in self._trunks:
+            self._trunks[peer].redial(address)
 
     def _begin_fault(self, name: str, fault: str) -> None:
         if name in self._running and self._running[name].alive:
@@ -246,7 +279,7 @@ class Host:
         incarnation.note("fault.begin", {"name": word, "args": args})
         fired = control.Fired(order.machine, order.label)
         delay = delay_seconds(order.action)
-        if delay is None and not self._shared:
+        if delay is None and not self._shared and (word == "kill" or not self._spec.remote):
             self._last_words(fired)
             os.kill(os.getpid(), signal.SIGKILL if word == "kill" else signal.SIGSTOP)
             return 0.0
@@ -266,9 +299,7 @@ class Host:
         if not self._spec.control:
             return
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        socket = context.socket(zmq.DEALER)
-        socket.setsockopt(zmq.ROUTING_ID, f"{self._spec.process}!".encode())
-        socket.connect(self._spec.control)
+        socket = self._to_supervisor(context, f"{self._line}!")
         socket.send(control.encode(report))
         socket.close(linger=_LAST_WORDS_MS)
         context.term()
@@ -299,6 +330,14 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+def settle(nice: int) -> None:
+    """Make this process one that serves machines well."""
+    give_way(nice)
+    raise_file_limit()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(*COLLECTED_AFTER)
+
+
 def run(spec: HostSpec) -> None:
     """Run the machines of ``spec`` until the supervisor says ``Shutdown`` or SIGTERM or SIGINT comes; raises what a machine raised
     that has the process to itself. The files of its ``ipc`` sockets are gone afterwards."""
@@ -311,8 +350,5 @@ def run(spec: HostSpec) -> None:
         await host.serve()
 
     name_process(spec.process)
-    give_way(spec.nice)
-    raise_file_limit()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    gc.set_threshold(*COLLECTED_AFTER)
+    settle(spec.nice)
     uvloop.run(serve())

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import zmq
 
+from elbowroom.host.keys import Keys
 from elbowroom.host.sockets import BACKLOG_MAX, HIGH_WATER, Dialer, Sent
 
 TRUNK = "trunk+"
@@ -36,6 +37,8 @@ class Link(Protocol):
 
 class Door(Protocol):
     """Where a machine is dialled; ``Listener`` is one."""
+
+    address: str
 
     @property
     def open(self) -> bool: ...
@@ -106,11 +109,18 @@ class Trunk:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, context: "zmq.Context[zmq.Socket[bytes]]", process: str, address: str
+        self,
+        loop: asyncio.AbstractEventLoop,
+        context: "zmq.Context[zmq.Socket[bytes]]",
+        process: str,
+        address: str,
+        keys: Keys | None = None,
     ) -> None:
         self._loop = loop
         self._lanes: dict[bytes, Lane] = {}
-        self._dialer = Dialer(loop, context, process, address, lambda _: None, self._on_reconnected, frames=self._on_frames)
+        self._dialer = Dialer(
+            loop, context, process, address, lambda _: None, self._on_reconnected, frames=self._on_frames, keys=keys
+        )
 
     def lane(self, machine: str, received: Callable[[bytes], None], reconnected: Callable[[], None]) -> "Lane":
         """The machine's own end, in place of one that an earlier life had."""
@@ -119,6 +129,11 @@ class Trunk:
 
     def send(self, machine: bytes, frame: bytes) -> Sent:
         return self._dialer.send_frames([machine, frame])
+
+    def redial(self, address: str) -> None:
+        """The peer listens at ``address`` now: connect there."""
+        if address != self._dialer.address:
+            self._dialer.redial(address)
 
     def leave(self, lane: "Lane") -> None:
         if self._lanes.get(lane.machine) is lane:

@@ -15,6 +15,7 @@ from pathlib import Path
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from elbowroom.host.keys import Keys, secure
 from elbowroom.wire.codec import FRAME_BYTES_MAX
 
 HIGH_WATER = 1024
@@ -165,6 +166,8 @@ class Pump:
 class Listener:
     """A ROUTER bound at ``address``: ``received(peer, frame)`` for each message, ``send`` to a peer by its routing id.
 
+    At a tcp address it takes ``keys``, and the context a ``Gatekeeper``.
+
     A peer may be one of many behind a trunk (``elbowroom.host.shared``): its messages bear its name, and so do those to it, which
     go the way that its last one came.
     """
@@ -175,14 +178,16 @@ class Listener:
         context: "zmq.Context[zmq.Socket[bytes]]",
         address: str,
         received: Callable[[str, bytes], None],
+        keys: Keys | None = None,
     ) -> None:
         socket = context.socket(zmq.ROUTER)
         configure(socket, address)
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
         try:
+            secure(socket, address, keys, listens=True)
             socket.bind(address)
-        except zmq.ZMQError:
+        except (zmq.ZMQError, ValueError):
             socket.close()
             raise
         self.address: str = socket.getsockopt_string(zmq.LAST_ENDPOINT)
@@ -230,7 +235,7 @@ class Listener:
 
 
 class Dialer:
-    """A DEALER named ``name``, connected to ``address``.
+    """A DEALER named ``name``, connected to ``address`` ("": not known yet; what is sent waits until ``redial`` tells).
 
     ``received(frame)`` for each message; ``reconnected()`` when the connection is up again after it broke, once all that came
     over the old one has been handed over. Messages sent before the first connection wait for it; those sent while a broken
@@ -247,11 +252,13 @@ class Dialer:
         reconnected: Callable[[], None],
         *,
         frames: Callable[[list[bytes]], None] | None = None,
+        keys: Keys | None = None,
     ) -> None:
         """``frames`` is given whole messages of several frames, instead of ``received`` their last."""
         self._loop, self._context, self._name, self.address = loop, context, name, address
         self._received = frames or (lambda parts: received(parts[-1]))
         self._reconnected = reconnected
+        self._keys = keys
         self._was_up = False
         self._down = False
         self._connect()
@@ -265,6 +272,21 @@ class Dialer:
 
     def send_frames(self, frames: list[bytes]) -> Sent:
         return Sent.AWAY if self._down else self.pump.send(frames)
+
+    def redial(self, address: str) -> None:
+        """The peer listens at ``address`` now: connect there."""
+        if not self.address:
+            self.address = address
+            self._dial()
+            return
+        was_open = self.open
+        self.close()
+        self.address = address
+        self._was_up = self._down = False
+        self._connect()
+        if not was_open:
+            self.hold()
+        self._reconnected()
 
     def hold(self) -> None:
         """Take neither messages nor news of the connection until ``resume``."""
@@ -283,12 +305,17 @@ class Dialer:
 
     def _connect(self) -> None:
         socket = self._context.socket(zmq.DEALER)
-        configure(socket, self.address)
         socket.setsockopt(zmq.ROUTING_ID, self._name.encode())
         monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
         self._monitor = Pump(self._loop, monitor, self._on_event)
         self.pump = Pump(self._loop, socket, self._received)
-        socket.connect(self.address)
+        if self.address:
+            self._dial()
+
+    def _dial(self) -> None:
+        configure(self.pump.socket, self.address)
+        secure(self.pump.socket, self.address, self._keys, listens=False)
+        self.pump.socket.connect(self.address)
 
     def _on_event(self, frames: list[bytes]) -> None:
         event = parse_monitor_message(frames)["event"]

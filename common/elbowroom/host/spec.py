@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from elbowroom.host.keys import Keys
+
 
 class DiskSpec(msgspec.Struct, frozen=True):
     """Where a machine's ``Persist`` effects go.
@@ -35,6 +37,8 @@ class MachineSpec(msgspec.Struct, frozen=True):
     ``config``, and ``epoch`` where it is absent or this is not the machine's first life in the process. ``bind`` is the address its
     ROUTER listens at, ``dial`` maps the names of the peers that it calls to their addresses. An ``inproc:`` address is one inside
     the process, without sockets; ``trunk+`` before a dialled address shares one socket among all machines of the process that do.
+    Bound at ``tcp://*:*`` it listens at the process's ``interface``, where a port is free (``Ready`` tells which). A dialled
+    address that is empty is not known yet: ``PeerMoved`` will tell.
     """
 
     name: str
@@ -53,6 +57,11 @@ class HostSpec(msgspec.Struct, frozen=True):
     history), ``run`` the run's id, ``log`` the file for standard output and error of a forked process. ``time_scale`` is how many
     emulated seconds pass in a real one since ``origin`` (ns since the epoch, the same for all processes of a cluster; 0: since
     this process started). ``nice`` is how far the process gives way to others where processors are short (0 to 19).
+
+    ``line`` is the process's routing id, if it is not its name: where an earlier life may still be alive each has its own. ``keys``
+    are those of the cluster's members, needed for tcp addresses; ``interface`` is where other machines reach this one. ``remote``:
+    nobody is near who could thaw the process, so what would stop it pauses its machines instead. ``moved``: its life before was on
+    another machine, so what that one kept is not here.
     """
 
     process: str
@@ -65,6 +74,11 @@ class HostSpec(msgspec.Struct, frozen=True):
     origin: int = 0
     log: str = ""
     nice: int = 0
+    line: str = ""
+    keys: Keys | None = None
+    interface: str = "127.0.0.1"
+    remote: bool = False
+    moved: bool = False
 
 
 # ---------------------------------------------------------------- host -> supervisor
@@ -78,11 +92,13 @@ class Started(msgspec.Struct, frozen=True, tag="started"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """A machine has started: its sockets are open, its disk is read, its drivers run. ``facts`` are the drivers' (``port``)."""
+    """A machine has started: its sockets are open, its disk is read, its drivers run. ``facts`` are the drivers' (``port``),
+    ``address`` is where it listens ("": nowhere)."""
 
     machine: str
     epoch: int
     facts: dict[str, Any] = {}
+    address: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
@@ -168,11 +184,20 @@ class StepClock(msgspec.Struct, frozen=True, tag="step-clock"):
     seconds: float
 
 
+class PeerMoved(msgspec.Struct, frozen=True, tag="peer-moved"):
+    """``peer`` listens at ``address`` now: the machines of the process that dial it connect there, also in later lives."""
+
+    peer: str
+    address: str
+
+
 class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
     """End the process in order."""
 
 
-Order = Arm | AddMachine | RemoveMachine | RestartMachine | PauseMachine | ResumeMachine | BreakDisk | StepClock | Shutdown
+Order = (
+    Arm | AddMachine | RemoveMachine | RestartMachine | PauseMachine | ResumeMachine | BreakDisk | StepClock | PeerMoved | Shutdown
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _spec_decoder: msgspec.msgpack.Decoder[HostSpec] = msgspec.msgpack.Decoder(HostSpec)

@@ -121,11 +121,21 @@ class Scheduler(Model):
         return config
 
 
+class Ray(Model):
+    """Where ``placement: ray`` finds machines."""
+
+    address: str = ""
+    """Of the head node; "": $RAY_ADDRESS, or else a Ray of this machine's own."""
+    cpus_per_process: float = Field(default=0.0, ge=0)
+    """What each process of nodes claims of Ray, so that an autoscaler knows how many machines to add."""
+
+
 class Spec(Model):
     profile: Literal["lab", "v1.37"] = "lab"
     feature_gates: dict[str, bool] = {}
     time_scale: float = Field(default=1.0, gt=0, le=1000)
-    placement: Literal["local"] = "local"
+    placement: Literal["local", "ray"] = "local"
+    ray: Ray = Ray()
     kubelets_per_process: int = Field(default=1, ge=1, le=4000)
     apiserver: Apiserver = Apiserver()
     scheduler: Scheduler = Scheduler()
@@ -139,6 +149,12 @@ class Spec(Model):
         except (UnknownGateError, GateDependencyError) as why:
             raise ValueError(str(why)) from why
         return gates
+
+    @model_validator(mode="after")
+    def _on_ray(self) -> Self:
+        if self.ray != Ray() and self.placement != "ray":
+            raise ValueError("ray: goes with placement: ray")
+        return self
 
     @model_validator(mode="after")
     def _accepted_by_kubelets(self) -> Self:

@@ -337,6 +337,15 @@ class Fleet:
         self._processes[component.process].armed[machine] = stay_dead
         return component.process
 
+    def inside(self, process: str) -> list[str]:
+        """The machines that the process holds."""
+        found = self._processes.get(process)
+        return list(found.inside) if found is not None else []
+
+    def hearing(self) -> list[str]:
+        """The processes that can be told things."""
+        return [p.name for p in self._processes.values() if p.hears]
+
     def kill(self, machine: str, number: int, *, stay_dead: bool) -> list[Action]:
         """What sends that signal to ``machine``; a machine that shares its process feels it alone."""
         component = self.components[machine]

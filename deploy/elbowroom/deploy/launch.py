@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from elbowroom.deploy import config, control
+from elbowroom.deploy import actors, config, control
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 from elbowroom.deploy.show import Progress
@@ -74,6 +74,8 @@ def up(
     cluster = config.load(file) if file else config.Cluster()
     if file and "nodes" in changes:
         raise UserError("--nodes, --node-cpu and --node-memory are for a cluster without a file; write them into spec.nodes")
+    if "ray" in changes:
+        changes = {**changes, "ray": {**cluster.spec.ray.model_dump(by_alias=True), **changes["ray"]}}
     cluster = config.overlay(cluster, changes)
     home = Home(name or cluster.metadata.name or "default")
     host = "0.0.0.0" if all_addresses else "127.0.0.1"
@@ -84,6 +86,8 @@ def plan(home: Home, cluster: config.Cluster, data_dir: Path | None = None, port
     """The plan, after checking that it can be carried out as things are."""
     if home.is_running():
         raise UserError(f"cluster {home.name!r} is up already; 'elbowroom down --name {home.name}' first, or choose another --name")
+    if cluster.spec.placement == "ray":
+        actors.check_installed()
     home.make()
     data = (data_dir or home.default_data).absolute()
     try:

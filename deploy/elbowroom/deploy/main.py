@@ -43,6 +43,11 @@ class StoreKind(StrEnum):
     MEMORY = "memory"
 
 
+class PlacementName(StrEnum):
+    LOCAL = "local"
+    RAY = "ray"
+
+
 class ProfileName(StrEnum):
     LAB = "lab"
     V1_37 = "v1.37"
@@ -113,6 +118,8 @@ def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Serve Kubernetes' API there; 0: any free port.")] = 0,
     all_addresses: Annotated[bool, typer.Option("--all-addresses", help="Serve it at all addresses, as in a container.")] = False,
     time_scale: Annotated[float | None, typer.Option(help="Emulated seconds a real second.", show_default="1")] = None,
+    on: Annotated[PlacementName | None, typer.Option(help="Processes here, or actors of Ray.", show_default="local")] = None,
+    address: Annotated[str | None, typer.Option(metavar="RAY", help="With --on ray: the Ray cluster; else one of our own.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Return when every node is Ready.")] = False,
 ) -> None:
     """Start the control plane and the nodes; without --detach stay until Ctrl-C and then take all down."""
@@ -125,6 +132,8 @@ def up(
         "apiserver": None if store is None else {"store": store.value},
         "profile": None if profile is None else profile.value,
         "timeScale": time_scale,
+        "placement": None if on is None else on.value,
+        "ray": None if address is None else {"address": address},
     }
     wanted = {field: value for field, value in changes.items() if value is not None}
     launch.up(name, file, wanted, data_dir=data_dir, port=port, all_addresses=all_addresses, detach=detach)

@@ -76,8 +76,13 @@ class Progress:
 
 def status_text(status: Mapping[str, Any]) -> str:
     """``status`` for people."""
-    rows = [("COMPONENT", "STATE", "PID", "RESTARTS")]
-    rows += [(c["name"], c["state"], str(c["pid"] or "-"), str(c["restarts"])) for c in status["components"]]
+    components = status["components"]
+    rows = [["COMPONENT", "STATE", "PID", "RESTARTS"]]
+    rows += [[c["name"], c["state"], str(c["pid"] or "-"), str(c["restarts"])] for c in components]
+    if any("place" in c for c in components):
+        rows[0] += ["RAY NODE", "IP"]
+        for row, place in zip(rows[1:], (c["place"] or {} for c in components), strict=True):
+            row += [place.get("node", "-")[:12], place.get("ip", "-")]
     nodes = status["nodes"]
     return "\n".join(
         [

@@ -1,12 +1,16 @@
 """The process that brings a cluster up, keeps it up and takes it down.
 
-It starts the zygote before anything else, has it fork a process for each component, and lets ``Fleet`` decide what to do about
-whatever happens: reports of the processes over a ROUTER, deaths told by the zygote, Nodes that come and go in the API, and
-what people ask for over the control socket. It holds nothing that another life could not find out again.
+It has a placement make a process for each component, and lets ``Fleet`` decide what to do about whatever happens: reports of the
+processes over a ROUTER, deaths told by the placement, Nodes that come and go in the API, and what people ask for over the control
+socket. It holds nothing that another life could not find out again.
+
+Where processes are on several machines it also tells those that dial somebody where that one listens, whenever it does so anew; and
+whoever speaks to it over the line of a life that is over is told to end.
 """
 
 import asyncio
 import builtins
+import itertools
 import json
 import os
 import re
@@ -34,24 +38,33 @@ from elbowroom.deploy.fleet import Action, Fleet, Forget, Signal, Spawn, State, 
 from elbowroom.deploy.home import Home, make_sockets, remove_sockets
 from elbowroom.deploy.home import State as HomeState
 from elbowroom.deploy.launch import Plan, is_free
+from elbowroom.deploy.placement import Forks, Placement
 from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, hardware_of, is_node_name, metrics_url
 from elbowroom.host.clock import Clock
+from elbowroom.host.gatekeeper import Gatekeeper
+from elbowroom.host.shared import TRUNK
 from elbowroom.host.sockets import Listener, Sent
 from elbowroom.host.spec import (
+    AddMachine,
     Arm,
     Armed,
     BreakDisk,
     Ended,
     Fired,
     HostSpec,
+    MachineSpec,
     Order,
+    PauseMachine,
+    PeerMoved,
     Ready,
+    RestartMachine,
+    ResumeMachine,
+    Shutdown,
     Started,
     StepClock,
     decode_report,
     encode,
 )
-from elbowroom.host.zygote import Zygote, ZygoteError
 from elbowroom.machine import parse_time
 from elbowroom.machine.steps import STEPS, is_step
 from elbowroom.rpc import create
@@ -63,12 +76,24 @@ TRIES = 3
 """How often a component may fail to begin, while the cluster comes up, before all is given up."""
 STOP_SECONDS = 4.0
 SIGNAL_SECONDS = 10.0
+FENCE_SECONDS = 0.5
+FENCED_MAX = 1000
 HISTORIES_KEPT = 10
 NODES_GIVE_WAY = 5
 """How nice a node's processes are. Nodes are many and here share the processors of the control plane, which real ones do not: where
 those are short they fall behind and catch up, newest first, while the API server and its clients go on."""
 
+CREATED_ABREAST = 256
+"""Nodes that are being created at a time."""
+
 Report = Callable[[dict[str, Any]], None]
+
+_IN_PLACE_OF: Mapping[signal.Signals, Callable[[str], Order]] = {
+    signal.SIGSTOP: PauseMachine,
+    signal.SIGCONT: ResumeMachine,
+    signal.SIGTERM: RestartMachine,
+}
+"""What a process is told that no signal reaches."""
 
 
 def run(plan: Plan, tell: Report) -> str:
@@ -109,9 +134,18 @@ class Supervisor:
             spec.kubelets_per_process,
             spec.scheduler.config,
         )
-        self._packing = Packing(spec.kubelets_per_process)
-        self._fleet = Fleet()
         self._run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(2)}"
+        self._placement = self._placement_of(plan)
+        self._packing = Packing(spec.kubelets_per_process, together=not self._placement.is_local)
+        self._fleet = Fleet()
+        self._lines: dict[str, str] = {}
+        """Each process's line of its present life."""
+        self._lives = itertools.count(1)
+        self._over: dict[str, None] = {}
+        """Lines of lives that ended without being told to, in order: some may still be alive where nobody can see."""
+        self._addresses: dict[str, str] = {}
+        """Where machines listen."""
+        self._epochs: dict[str, int] = {}
         self._history = self._home.histories / self._run_id
         self._scale, self._origin = spec.time_scale, _origin(plan.data, spec.time_scale, spec.apiserver.store)
         self._began = time.monotonic()
@@ -124,7 +158,6 @@ class Supervisor:
         self._problem = ""
         self._is_up = False
         self._stopping = False
-        self._pids: dict[int, str] = {}
         self._bus: BusClient | None = None
         self._watching: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -143,29 +176,46 @@ class Supervisor:
         self._loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self._loop.add_signal_handler(number, self._stop)
-        self._zygote = await Zygote.start(self._plan.preload, path=self._plan.import_path)
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._processes = Listener(self._loop, context, self._topology.control_address, self._on_report)
-        self._in_background(self._watch_exits())
-        server = await asyncio.start_unix_server(self._on_client, str(self._sockets / "control.sock"), limit=LINE_BYTES_MAX)
+        keys = self._placement.keys
+        gatekeeper = Gatekeeper(self._loop, context, keys) if keys is not None else None
         try:
-            await self._come_up()
-            await self._until(lambda: self._stopping)
-            return self._problem
+            address = await self._placement.start()
+            self._processes = Listener(self._loop, context, address, self._on_report, keys)
+            server = await asyncio.start_unix_server(self._on_client, str(self._sockets / "control.sock"), limit=LINE_BYTES_MAX)
+            try:
+                self._in_background(self._watch_exits())
+                if not self._placement.is_local:
+                    self._in_background(self._fence())
+                await self._come_up()
+                await self._until(lambda: self._stopping)
+                return self._problem
+            finally:
+                server.close()
+                await self._go_down()
+                self._processes.close()
         finally:
-            server.close()
-            await self._go_down()
-            await self._zygote.stop()
-            self._processes.close()
+            await self._placement.stop()
+            if gatekeeper is not None:
+                gatekeeper.close()
             context.term()
+
+    def _placement_of(self, plan: Plan) -> Placement:
+        ray = plan.cluster.spec.ray
+        if plan.cluster.spec.placement == "ray":
+            from elbowroom.deploy.actors import Actors
+
+            return Actors(ray.address, plan.data / "ray" / self._run_id, ray.cpus_per_process, plan.import_path)
+        return Forks(self._topology, plan.preload, plan.import_path)
 
     async def _come_up(self) -> None:
         _forget_old(self._home)
         if self._plan.cluster.spec.apiserver.store == "memory":
             self._topology.forget_all_nodes()
-        self._fleet.want(self._topology.apiserver(self._facade()), kind="apiserver", process="apiserver")
+        housed = self._placement.housed
+        self._fleet.want(housed(self._topology.apiserver(self._facade()), ""), kind="apiserver", process="apiserver")
         for name in ("scheduler", "controllers"):
-            self._fleet.want(self._topology.service(name), kind=name, process=name)
+            self._fleet.want(housed(self._topology.service(name), ""), kind=name, process=name)
         self._look()
         await self._until(lambda: self._fleet.components["apiserver"].ready, READY_SECONDS, "the API server does not come up")
         if self._stopping:
@@ -173,7 +223,8 @@ class Supervisor:
         credentials = make_credentials(self._plan.data / "pki")
         write_kubeconfig(self._home.kubeconfig, credentials, self._server, name=self._home.name)
         self._tell({"event": "serving", "server": self._server})
-        self._bus = BusClient("supervisor", self._topology.apiserver_address, clock=self._clock)
+        address = self._topology.apiserver_address if self._placement.is_local else self._addresses["apiserver"]
+        self._bus = BusClient("supervisor", address, clock=self._clock, keys=self._placement.keys)
         await self._bus.start()
         self._watching = self._in_background(self._watch_nodes(self._bus))
         await self._create_nodes(self._bus)
@@ -207,8 +258,11 @@ class Supervisor:
     # ------------------------------------------------------------ nodes
 
     async def _create_nodes(self, bus: BusClient) -> None:
+        abreast = asyncio.Semaphore(CREATED_ABREAST)
+
         async def one(manifest: dict[str, Any]) -> None:
-            answer = await bus.api(create("nodes", manifest))
+            async with abreast:
+                answer = await bus.api(create("nodes", manifest))
             if answer.status not in (201, 409):
                 raise UserError(f"node {manifest['metadata']['name']}: {_message(answer.body)}")
 
@@ -239,7 +293,8 @@ class Supervisor:
             processes = self._packing.processes(name)
             specs = (self._topology.kubelet(name), self._topology.runtime(name, hardware_of(node.metadata.annotations)))
             for spec, process in zip(reversed(specs), reversed(processes), strict=True):
-                self._fleet.want(spec, kind=spec.name.partition("/")[0], process=process, identity=node.metadata.uid)
+                uid = node.metadata.uid
+                self._fleet.want(self._placement.housed(spec, uid), kind=spec.name.partition("/")[0], process=process, identity=uid)
         self._look()
 
     def _is_ready(self, node: Node) -> bool:
@@ -296,10 +351,11 @@ class Supervisor:
     def _do(self, action: Action) -> None:
         match action:
             case Spawn(process, machines):
+                self._lines[process] = f"{process}#{next(self._lives)}"
                 spec = HostSpec(
                     process,
-                    list(machines),
-                    control=self._topology.control_address,
+                    [self._informed(machine) for machine in machines],
+                    control=self._processes.address,
                     history=str(self._history),
                     run=self._run_id,
                     seed=secrets.randbits(63),
@@ -307,26 +363,43 @@ class Supervisor:
                     origin=self._origin,
                     log=str(log.file_of(self._home, process)),
                     nice=0 if process in CONTROL_PLANE else NODES_GIVE_WAY,
+                    line=self._lines[process],
                 )
                 self._in_background(self._spawn(spec))
+            case Tell(process, AddMachine(machine)):
+                self._send(process, AddMachine(self._informed(machine)))
             case Tell(process, order):
-                self._processes.send(process, encode(order))
-            case Signal(_, pid, number):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, number)
+                self._send(process, order)
+            case Signal(process, pid, number):
+                if not self._placement.signal(process, pid, number):
+                    instead = _IN_PLACE_OF[signal.Signals(number)]
+                    for name in self._fleet.inside(process):
+                        self._send(process, instead(name))
             case Forget(_, spec):
-                self._topology.forget(spec)
+                self._placement.forget(spec)
 
-    def _on_report(self, process: str, frame: bytes) -> None:
+    def _send(self, process: str, order: Order) -> Sent:
+        return self._processes.send(self._lines.get(process, process), encode(order))
+
+    def _on_report(self, line: str, frame: bytes) -> None:
         try:
             report = decode_report(frame)
         except msgspec.MsgspecError:
             return
+        line = line.removesuffix("!")  # last words come over a line of their own
+        if self._lines.get(line.partition("#")[0]) != line:
+            self._over[line] = None
+            return
         match report:
             case Started(name, _):
                 self._fleet.started(name)
-            case Ready(machine, epoch, facts):
+                for peer, address in self._addresses.items():
+                    self._send(name, PeerMoved(peer, address))
+            case Ready(machine, epoch, facts, address):
+                self._epochs[machine] = max(epoch, self._epochs.get(machine, 0))
                 self._fleet.ready(time.monotonic(), machine, epoch, facts)
+                if not self._placement.is_local and address:
+                    self._moved(machine, address)
             case Ended(machine, why):
                 self._fleet.ended(machine, why)
                 if why.startswith("failed"):
@@ -337,20 +410,49 @@ class Supervisor:
                 pass  # the death that follows says it all
         self._look()
 
+    def _informed(self, spec: MachineSpec) -> MachineSpec:
+        """The machine with what it must be told where processes are on several machines: where those listen that it dials, and an
+        epoch above that of any earlier life, whatever that one's clock said."""
+        if self._placement.is_local:
+            return spec
+        dial = {
+            peer: f"{address}{self._addresses.get(peer, '')}" if address in ("", TRUNK) else address
+            for peer, address in spec.dial.items()
+        }
+        epoch = self._epochs[spec.name] = max(time.time_ns(), self._epochs.get(spec.name, 0) + 1)
+        return msgspec.structs.replace(spec, dial=dial, config={**spec.config, "epoch": epoch})
+
+    def _moved(self, machine: str, address: str) -> None:
+        """A machine listens somewhere: tell whoever dials it."""
+        if address.startswith("tcp://") and self._addresses.get(machine) != address:
+            self._addresses[machine] = address
+            for process in self._fleet.hearing():
+                self._send(process, PeerMoved(machine, address))
+            if self._bus is not None and machine == "apiserver":
+                self._bus.redial(address)
+
+    async def _fence(self) -> None:
+        """Tell lives that are over to end, as soon as they can hear it: one may have outlived its machine's raylet."""
+        while True:
+            await asyncio.sleep(FENCE_SECONDS)
+            for line in list(self._over):
+                if self._processes.send(line, encode(Shutdown())) is Sent.PASSED or len(self._over) > FENCED_MAX:
+                    del self._over[line]
+
     async def _spawn(self, spec: HostSpec) -> None:
-        pid = await self._zygote.spawn(spec)
-        self._pids[pid] = spec.process
-        self._fleet.forked(spec.process, pid)
-        self._look()
+        pid = await self._placement.spawn(spec)
+        if pid:
+            self._fleet.forked(spec.process, pid)
+            self._look()
 
     async def _watch_exits(self) -> None:
-        async for exited in self._zygote.exits():
-            process = self._pids.pop(exited.pid, None)
-            if process is not None:
-                self._fleet.exited(time.monotonic(), process, _ending(exited.status))
-                self._look_for_hopeless()
-                self._look()
-        raise ZygoteError("the zygote is gone")
+        async for process, how in self._placement.exits():
+            line = self._lines.pop(process, None)
+            if line is not None and not self._placement.is_local:
+                self._over[line] = None
+            self._fleet.exited(time.monotonic(), process, how)
+            self._look_for_hopeless()
+            self._look()
 
     def _on_failure(self, machine: str, why: str) -> None:
         """A machine could not begin, or failed."""
@@ -421,11 +523,19 @@ class Supervisor:
                     "state": fleet.state(name).value,
                     "restarts": fleet.components[name].restarts,
                     "metrics": metrics_url(self._server, name),
+                    **self._where(name),
                 }
                 for name in names
             ],
             "nodes": {"total": len(self._nodes), "ready": sum(map(self._is_ready, self._nodes.values()))},
         }
+
+    def _where(self, name: str) -> dict[str, Any]:
+        """The machine on which a component's process lives, where that need not be this one."""
+        if self._placement.is_local:
+            return {}
+        place = self._placement.place(self._fleet.components[name].process) if self._fleet.pid(name) else None
+        return {"place": {"node": place.node, "ip": place.ip} if place is not None else None}
 
     async def _kill(self, name: str, number: signal.Signals, at: str | None, hits: int, *, stay_dead: bool) -> None:
         fleet = self._fleet
@@ -449,14 +559,14 @@ class Supervisor:
                 return component.restarts > restarts or not fleet.holds(name) or (not shared and fleet.pid(name) != pid)
 
             await self._until(is_over, SIGNAL_SECONDS, f"{name} did not end")
-        elif not shared and pid:
+        elif not shared and pid and self._placement.is_local:
             await self._until_stopped(pid, number == signal.SIGSTOP)
 
     def _order(self, name: str, order: Order) -> None:
         """Tell a component's process."""
         if name not in self._fleet.components or not self._fleet.pid(name):
             raise UserError(f"{name} has no process now")
-        if self._processes.send(self._fleet.components[name].process, encode(order)) is not Sent.PASSED:
+        if self._send(self._fleet.components[name].process, order) is not Sent.PASSED:
             raise UserError(f"{name} cannot be reached")
 
     async def _arm(self, name: str, number: signal.Signals, label: str, hits: int, *, stay_dead: bool) -> None:
@@ -468,7 +578,7 @@ class Supervisor:
             raise UserError(f"{name} never passes a step {label!r}; it has {STEPS[kind] or 'none'}")
         self._armed.discard((name, label))
         process = self._fleet.arm(name, stay_dead=stay_dead) if action == "kill" else self._fleet.components[name].process
-        if self._processes.send(process, encode(Arm(name, label, hits, action))) is not Sent.PASSED:
+        if self._send(process, Arm(name, label, hits, action)) is not Sent.PASSED:
             raise UserError(f"{name} cannot be reached")
         await self._until(lambda: (name, label) in self._armed, SIGNAL_SECONDS, f"{name} did not take the failpoint {label}")
 
@@ -575,13 +685,6 @@ def _reason(why: str) -> str:
     if found is None:
         return why.removeprefix("failed: ")
     return f"{found[1]}: {found[3]}" if hasattr(builtins, found[1]) else found[3]
-
-
-def _ending(status: int) -> str:
-    """How a process ended, in words."""
-    if status >= 0:
-        return f"ended with exit code {status}"
-    return f"was killed by {signal.Signals(-status).name}"
 
 
 def _is_stopped(pid: int) -> bool | None:

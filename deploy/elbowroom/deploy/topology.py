@@ -154,15 +154,16 @@ class Packing:
     Both go to the same: they speak to each other more than to anybody else, and inside a process that takes no socket.
     """
 
-    def __init__(self, per_process: int) -> None:
-        self._per_process = per_process
+    def __init__(self, per_process: int, *, together: bool = False) -> None:
+        """``together``: also the one kubelet of a process has its runtime there."""
+        self._per_process, self._together = per_process, together
         self._place: dict[str, int] = {}
         self._taken: dict[int, int] = {}
         """How many nodes each process has."""
 
     def processes(self, node: str) -> tuple[str, str]:
         """The names of the processes of the node's kubelet and runtime."""
-        if self._per_process == 1:
+        if self._per_process == 1 and not self._together:
             return f"kubelet/{node}", f"runtime/{node}"
         if node not in self._place:
             number = next(n for n in range(1, len(self._taken) + 2) if self._taken.get(n, 0) < self._per_process)
