@@ -4,12 +4,12 @@ Each is a function from a history to its violations; the ids and sentences are t
 An invariant that has nothing to look at in a run holds; ``report`` says how much there was to look at.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from elbowroom.history import nodes, pods, progress, scheduling, serving, watching
-from elbowroom.history.reading import RESOURCES, Invariant, commits, shares_of, vector_of
+from elbowroom.history.reading import PARTS, RESOURCES, Invariant, commits, shares_of, vector_of
 from elbowroom.history.records import History, Record, Violation
 
 # ---------------------------------------------------------------- node and resize
@@ -22,27 +22,27 @@ def allocations_fit(history: History) -> Iterator[Violation]:
     holds: an earlier life may have died between the write that dropped a pod and the word of its end.
     """
     held: dict[str, dict[str, Record]] = defaultdict(dict)
+    totals: dict[str, Counter[str]] = defaultdict(Counter)
     inherited: dict[str, Mapping[str, int]] = {}
-
-    def total(pods: Mapping[str, Record]) -> dict[str, int]:
-        return {r: sum(record["vector"].get(r, 0) for record in pods.values()) for r in RESOURCES}
-
     for record in history.kinds("kl.alloc", "pod.end", "ckpt.loaded"):
-        node, pods = record["node"], held[record["node"]]
-        if record["kind"] == "pod.end":
-            pods.pop(record["uid"], None)
-            continue
+        node, pods, now = record["node"], held[record["node"]], totals[record["node"]]
         if record["kind"] == "ckpt.loaded":
             if record["key"] == "allocated_pods_state":
-                inherited[node] = total(pods)
+                inherited[node] = dict(now)
                 pods.clear()
+                now.clear()
             continue
-        before = total(pods)
+        before = dict(now)
+        last = pods.pop(record["uid"], None)
+        if last is not None:
+            now.subtract(last["vector"])
+        if record["kind"] == "pod.end":
+            continue
         pods[record["uid"]] = record
-        now = total(pods)
+        now.update(record["vector"])
         for resource in RESOURCES:
             allocatable = record["allocatable"].get(resource)
-            most = max(before[resource], inherited.get(node, {}).get(resource, 0))
+            most = max(before.get(resource, 0), inherited.get(node, {}).get(resource, 0))
             if allocatable is not None and now[resource] > allocatable and now[resource] > most:
                 yield Violation(
                     "I-01",
@@ -65,27 +65,25 @@ def layers_in_order(history: History) -> Iterator[Violation]:
             known = desired[record["uid"], facts.get("generation", 0)]
             if wanted not in known:
                 known.append(wanted)
-    allocated: dict[str, list[Any]] = defaultdict(list)
+    allocated: dict[str, set[tuple[str, str, str, int]]] = defaultdict(set)
     for record in history.kinds("kl.alloc", "kl.actuated"):
-        vector = vector_of(record["containers"])
+        vector, uid = vector_of(record["containers"]), record["uid"]
+        parts = {(name, part, r, got[part].get(r, 0)) for name, got in vector.items() for part in PARTS for r in RESOURCES}
         if record["kind"] == "kl.alloc":
+            # Newest first: it is nearly always the one.
             first = 1 if record["cause"] == "admitted" else record["gen"]
-            choices = [v for gen in range(first, record["gen"] + 1) for v in desired.get((record["uid"], gen), ())]
-            if choices and vector not in choices:
+            choices = [desired[uid, gen] for gen in range(record["gen"], first - 1, -1) if (uid, gen) in desired]
+            if choices and not any(vector in vectors for vectors in choices):
                 yield Violation(
                     "I-03", f"{record['pod']} was allocated what no write of generation {record['gen']} asked", (record,)
                 )
-            allocated[record["uid"]].append(vector)
-            continue
-        for name, got in vector.items():
-            for part in ("requests", "limits"):
-                for resource, amount in got[part].items():
-                    if allocated[record["uid"]] and not any(
-                        amount == a.get(name, {}).get(part, {}).get(resource, 0) for a in allocated[record["uid"]]
-                    ):
-                        yield Violation(
-                            "I-03", f"{record['pod']}/{name} actuated {part} {resource} {amount}, never allocated", (record,)
-                        )
+            allocated[uid] |= parts
+        elif allocated[uid]:
+            for name, part, resource, amount in sorted(parts - allocated[uid]):
+                if amount:
+                    yield Violation(
+                        "I-03", f"{record['pod']}/{name} actuated {part} {resource} {amount}, never allocated", (record,)
+                    )
     yield from _actuated_after_update(history)
 
 
@@ -109,24 +107,27 @@ def _actuated_after_update(history: History) -> Iterator[Violation]:
 
 def only_allocations_reach_the_runtime(history: History) -> Iterator[Violation]:
     """I-05: a refused or pending desire never reaches the runtime: every limit it is handed was allocated before."""
-    allocated: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    allocated: dict[tuple[str, str], Record] = {}
+    limits: dict[tuple[str, str], set[int]] = defaultdict(set)
+    weights: dict[tuple[str, str], set[int]] = defaultdict(set)
     for record in history.kinds("kl.alloc", "rt.create", "rt.update.begin"):
         if record["kind"] == "kl.alloc":
             for name in record["containers"]:
-                allocated[record["uid"], name].append(record)
+                place, vector = (record["uid"], name), _with_inherited(record, name)
+                allocated[place] = record
+                limits[place].add(vector["limits"].get("memory", 0))
+                weights[place].add(shares_of(vector["requests"].get("cpu", 0)))
             continue
-        known = allocated.get((record["uid"], record["name"]))
-        if not known:
+        place = (record["uid"], record["name"])
+        last = allocated.get(place)
+        if last is None:
             continue
-        vectors = [_with_inherited(a, record["name"]) for a in known]
         given = record["cfg"].get("memory_limit_bytes", 0)
-        if given > 0 and given not in {v["limits"].get("memory", 0) for v in vectors}:
-            yield Violation(
-                "I-05", f"{record['container']} was handed a memory limit of {given}, never allocated", (*known[-1:], record)
-            )
+        if given > 0 and given not in limits[place]:
+            yield Violation("I-05", f"{record['container']} was handed a memory limit of {given}, never allocated", (last, record))
         shares = record["cfg"].get("cpu_shares", 0)
-        if shares > 0 and shares not in {shares_of(v["requests"].get("cpu", 0)) for v in vectors}:
-            yield Violation("I-05", f"{record['container']} was handed {shares} cpu shares, never allocated", (*known[-1:], record))
+        if shares > 0 and shares not in weights[place]:
+            yield Violation("I-05", f"{record['container']} was handed {shares} cpu shares, never allocated", (last, record))
 
 
 def _with_inherited(allocation: Record, name: str) -> dict[str, dict[str, int]]:
@@ -223,17 +224,26 @@ def resize_cycles_write_nothing(history: History) -> Iterator[Violation]:
 
 def no_mixture(history: History) -> Iterator[Violation]:
     """I-04: an allocation is of one piece: what all containers of the pod were desired to have at one time."""
-    desired: dict[str, list[tuple[int, Any]]] = defaultdict(list)
+    since: dict[str, dict[Any, int]] = defaultdict(dict)  # of each whole the first generation that desired it
+    earliest: dict[str, int] = {}
     for record in commits(history):
         facts = record.get("obj") or {}
         if "containers" in facts:
-            wanted = (facts.get("generation", 0), vector_of(facts["containers"]))
-            if wanted not in desired[record["uid"]]:
-                desired[record["uid"]].append(wanted)
+            first, whole, generation = since[record["uid"]], _whole(facts["containers"]), int(facts.get("generation", 0))
+            first[whole] = min(first.get(whole, generation), generation)
+            earliest[record["uid"]] = min(earliest.get(record["uid"], generation), generation)
     for record in history.kinds("kl.alloc"):
-        known = [vector for gen, vector in desired.get(record["uid"], ()) if gen <= record["gen"]]
-        if known and vector_of(record["containers"]) not in known:
+        known = since.get(record["uid"], {})
+        if earliest.get(record["uid"], record["gen"] + 1) > record["gen"]:
+            continue
+        if known.get(_whole(record["containers"]), record["gen"] + 1) > record["gen"]:
             yield Violation("I-04", f"{record['pod']} was allocated what it never was to have as a whole", (record,))
+
+
+def _whole(containers: Mapping[str, Any]) -> Any:
+    """A vector as one value."""
+    vectors = vector_of(containers)
+    return tuple((name, tuple(sorted(got[part].items()))) for name, got in sorted(vectors.items()) for part in PARTS)
 
 
 INVARIANTS: Mapping[str, Invariant] = {

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 WINDOW = 20
-"""Operations in a window; the search is exponential in how many of them overlap."""
+"""Operations in a window, if it can be cut so; the search is exponential in how many of them overlap."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,12 +36,30 @@ def _revision(operation: Operation) -> int:
     return operation.revision
 
 
+def _agree_by_revision(operations: Sequence[Operation]) -> bool:
+    """May they have happened in the order of their revisions, each write before the reads that found it?"""
+    written = [operation.revision for operation in operations if operation.writes]
+    known = set(written)
+    if len(known) < len(written):
+        return False
+    latest = 0
+    for one in sorted(operations, key=lambda one: (one.revision if one.revision in known else 0, not one.writes, one.begun)):
+        if one.ended < latest:
+            return False
+        latest = max(latest, one.begun)
+    return True
+
+
 def is_linearizable(operations: Sequence[Operation]) -> bool:
     """Can they be put into an order in which each takes effect while it is under way, writes rise and reads find the last write?
 
-    What the register held before the first write is unknown: a read may find any revision.
+    What the register held before the first write is unknown: a read may find any revision that is not written later. Of more than
+    ``WINDOW`` operations that are knotted together the only order that comes into question is tried: that of their revisions.
     """
+    if len(operations) > WINDOW:
+        return _agree_by_revision(operations)
     ordered = sorted(operations)
+    written = {operation.revision for operation in operations if operation.writes}
     done_before: set[tuple[int, int]] = set()
 
     def search(left: int, current: int) -> bool:
@@ -56,8 +74,8 @@ def is_linearizable(operations: Sequence[Operation]) -> bool:
             one = ordered[at]
             if one.begun > earliest:
                 break
-            known = current > 0
-            fits = one.revision > current if one.writes else (not known or one.revision == current)
+            unknown = current == 0 and one.revision not in written
+            fits = one.revision > current if one.writes else (unknown or one.revision == current)
             if fits and search(left & ~(1 << at), one.revision if one.writes else current):
                 return True
         return False

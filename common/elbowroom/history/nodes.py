@@ -110,7 +110,7 @@ def no_limit_below_the_usage(history: History) -> Iterator[Violation]:
     limits: dict[str, int | None] = {}
     samples: dict[str, Record] = {}
     wanted: dict[tuple[str, str], tuple[int, int]] = {}
-    used: dict[str, list[Record]] = defaultdict(list)
+    used: dict[str, int] = defaultdict(int)  # at most, since the sample
     for place, record in enumerate(history.kinds("kl.alloc", "rt.cgroup", "rt.usage", "rt.update.begin")):
         container = record.get("container")
         if record["kind"] == "kl.alloc":
@@ -123,9 +123,10 @@ def no_limit_below_the_usage(history: History) -> Iterator[Violation]:
         elif record["kind"] == "rt.cgroup":
             limits[container] = record["limit"]["memory"]
         elif record["kind"] == "rt.usage":
-            used[container].append(record)
             if record["sampled"]:
                 samples[container] = {**record, "place": place}
+                used[container] = 0
+            used[container] = max(used[container], record["bytes"])
         elif container in limits:
             old, new = limits[container], record["cfg"].get("memory_limit_bytes", 0)
             if new <= 0 or (old is not None and old <= new):
@@ -135,7 +136,7 @@ def no_limit_below_the_usage(history: History) -> Iterator[Violation]:
                 yield Violation("I-14", f"{container} was limited to {new} without a look at its usage", (record,))
             elif sample["bytes"] >= new:
                 yield Violation("I-14", f"{container} uses {sample['bytes']} and was limited to {new}", (sample, record))
-            elif record.get("usage", 0) > max(new, *(one["bytes"] for one in used[container] if one["seq"] >= sample["seq"])):
+            elif record.get("usage", 0) > max(new, used[container]):
                 yield Violation(
                     "I-14", f"{container} used {record['usage']} all the time, and was limited to {new}", (sample, record)
                 )

@@ -56,6 +56,7 @@ def room_is_given(history: History) -> Iterator[Violation]:
     within = LIVELY_UNDER_FAULTS if history.count("fault.begin") else LIVELY
     held: dict[str, dict[str, Mapping[str, int]]] = defaultdict(dict)
     waiting: dict[tuple[str, int], dict[str, Record]] = defaultdict(dict)
+    where: dict[str, set[tuple[str, int]]] = defaultdict(set)
     due: dict[tuple[str, int, str], tuple[int, Record]] = {}
     faults = 0
     for record in history.kinds("kl.judge", "kl.alloc", "pod.end", "ckpt.loaded", "commit", "fault.begin", "fault.end", "end"):
@@ -70,10 +71,11 @@ def room_is_given(history: History) -> Iterator[Violation]:
         if kind == "commit":
             if record["resource"] == "pods":  # another desire, a deletion, or the end
                 facts = record.get("obj") or {}
-                for life, pods in waiting.items():
-                    pod = pods.get(record["uid"])
+                for life in sorted(where[record["uid"]]):
+                    pod = waiting[life].get(record["uid"])
                     if pod is not None and (facts.get("deleting") or record.get("gone") or facts.get("generation") != pod["gen"]):
-                        del pods[record["uid"]]
+                        del waiting[life][record["uid"]]
+                        where[record["uid"]].discard(life)
                         due.pop((*life, record["uid"]), None)
             continue
         life = (record["proc"], record["inc"])
@@ -87,8 +89,10 @@ def room_is_given(history: History) -> Iterator[Violation]:
         if kind == "kl.judge":
             due.pop((*life, uid), None)
             waiting[life].pop(uid, None)
+            where[uid].discard(life)
             if record["verdict"] == "Deferred":
                 waiting[life][uid] = record
+                where[uid].add(life)
             continue
         if kind == "pod.end":
             here.pop(uid, None)

@@ -1,6 +1,7 @@
 """What several checkers read out of records: the writes in order, vectors of resources, shares."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from elbowroom.api import quantity
@@ -8,6 +9,7 @@ from elbowroom.history.records import History, Record, Violation
 
 Invariant = Callable[[History], Iterator[Violation]]
 RESOURCES = ("cpu", "memory")
+PARTS = ("requests", "limits")
 SECOND = 1_000_000_000
 ENDED = ("Succeeded", "Failed")
 
@@ -47,14 +49,15 @@ def vector_of(containers: Mapping[str, Any]) -> dict[str, dict[str, dict[str, in
     """Container name -> requests/limits -> resource -> exact amount; absent and zero are the same."""
     return {
         name: {
-            part: {r: amount for r in RESOURCES if (amount := amount_of(r, (resources.get(part) or {}).get(r)))}
-            for part in ("requests", "limits")
+            part: {r: amount for r in RESOURCES if (amount := amount_of(r, (resources.get(part) or {}).get(r)))} for part in PARTS
         }
         for name, resources in containers.items()
     }
 
 
+@lru_cache(maxsize=65_536)
 def amount_of(resource: str, text: str | None) -> int:
+    """cpu in milli, everything else in whole units. (A history says the same few texts again and again.)"""
     if text is None:
         return 0
     return quantity.milli_of(text) if resource == "cpu" else quantity.value_of(text)

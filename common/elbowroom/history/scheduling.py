@@ -7,7 +7,6 @@ against the commits up to the revision that the scheduler had read.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from elbowroom.history.reading import ENDED, SECOND, Invariant, figure_of
@@ -86,12 +85,23 @@ class _Choice:
         return self._first_of_all(order) if len(order) <= FEW else self._replayed(order)
 
     def _first_of_all(self, order: list[str]) -> set[str]:
-        # ``product`` goes through the sets with those first that keep the first in order.
-        for kept in product((True, False), repeat=len(order)):
-            gone = {uid for uid, stays in zip(order, kept, strict=True) if not stays}
-            if self.fits(gone):
+        """Of all sets that could stay the first; those that keep the first in order come before the others.
+
+        Where it does not fit though all later ones go, no set with that beginning is looked at: who goes takes no room, unless the
+        room is promised to the same pod.
+        """
+        whoever_goes_gives_room = {pod["uid"] for pod in self._promised}.isdisjoint(order)
+
+        def search(gone: set[str], place: int) -> set[str] | None:
+            if (whoever_goes_gives_room or place == len(order)) and not self.fits(gone | set(order[place:])):
+                return None
+            if place == len(order):
                 return gone
-        return set(order)
+            kept = search(gone, place + 1)
+            return kept if kept is not None else search(gone | {order[place]}, place + 1)
+
+        found = search(set(), 0)
+        return set(order) if found is None else found
 
     def _replayed(self, order: list[str]) -> set[str]:
         gone = set(order)
@@ -449,6 +459,7 @@ def _unheard(history: History) -> Iterator[Violation]:
     heard = {(event["inc"], event["seq"]): (commit, before) for event, commit, before in _heard(history)}
     pauses = list(_pauses(history, "scheduler"))
     lives: dict[int, dict[str, _Life]] = defaultdict(lambda: defaultdict(_Life))
+    lacking: dict[int, dict[str, Record]] = defaultdict(dict)
     due: dict[tuple[int, str], tuple[int, Record]] = {}
     for record in history.kinds(*_QUEUE_NOTES, "watch.event", "watch.bookmark", "end"):
         if record["proc"] != "scheduler":
@@ -461,13 +472,16 @@ def _unheard(history: History) -> Iterator[Violation]:
                 continue
             yield Violation("I-28", f"{place[1]} was not woken by {cause['key']}", (cause, record))
         if record["kind"] in _QUEUE_NOTES:
-            _note_queue(lives[inc][record["uid"]], record)
+            life = lives[inc][record["uid"]]
+            _note_queue(life, record)
             due.pop((inc, record["uid"]), None)
+            lacking[inc].pop(record["uid"], None)
+            if life.where == "unschedulable" and "NodeResourcesFit" in life.rejected_by and record.get("pod_node"):
+                lacking[inc][record["uid"]] = record
         elif record["kind"] == "watch.event" and (inc, record["seq"]) in heard:
             commit, before = heard[inc, record["seq"]]
-            for uid, life in lives[inc].items():
-                lacks = life.where == "unschedulable" and "NodeResourcesFit" in life.rejected_by
-                if lacks and life.last is not None and life.last.get("pod_node") and _matters(life.last, uid, commit, before):
+            for uid, last in lacking[inc].items():
+                if _matters(last, uid, commit, before):
                     due.setdefault((inc, uid), (record["mono_ns"] + SECOND, commit))
 
 

@@ -1,5 +1,6 @@
 """What the API server promises of writes and reads: durable, whole or not at all, in one order that agrees with real time."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -141,20 +142,28 @@ def answers_agree_with_time(history: History) -> Iterator[Violation]:
     by_key: dict[str, list[Record]] = defaultdict(list)
     for record in log:
         by_key[record["key"]].append(record)
+    written = {record["rev"]: record for record in log}
     answered = list(_answered(history))
     for one in answered:
         if one.commit is not None:
             if one.commit["verb"] != "recovered" and one.commit["mono_ns"] > one.ended["mono_ns"]:
                 yield Violation("I-36", f"the write of {one.key} was answered before it happened", (one.ended, one.commit))
             continue
-        newer = [c for c in by_key[one.key] if c["rev"] > one.ended["rev"] and c["mono_ns"] < one.begun["mono_ns"]]
-        if newer:
-            yield Violation("I-36", f"{one.key} was read at {one.ended['rev']}, which is stale", (newer[-1], one.begun, one.ended))
-        future = [c for c in log if c["rev"] == one.ended["rev"] and c["mono_ns"] > one.ended["mono_ns"]]
-        if future:
-            yield Violation("I-36", f"{one.key} was read at a revision to come", (one.ended, future[0]))
+        mine = by_key.get(one.key, ())
+        place = bisect_right(mine, one.ended["rev"], key=_revision)
+        if place < len(mine) and mine[place]["mono_ns"] < one.begun["mono_ns"]:
+            yield Violation(
+                "I-36", f"{one.key} was read at {one.ended['rev']}, which is stale", (mine[place], one.begun, one.ended)
+            )
+        future = written.get(one.ended["rev"])
+        if future is not None and future["mono_ns"] > one.ended["mono_ns"]:
+            yield Violation("I-36", f"{one.key} was read at a revision to come", (one.ended, future))
     timeless = {record["key"] for record in everything if record["verb"] == "recovered"}
     yield from _searched([one for one in answered if one.key not in timeless], by_key)
+
+
+def _revision(record: Record) -> int:
+    return int(record["rev"])
 
 
 def _searched(answered: list[_Answered], by_key: Mapping[str, list[Record]]) -> Iterator[Violation]:
@@ -191,8 +200,11 @@ def quotas_are_kept(history: History) -> Iterator[Violation]:
         grew = record["sub"] == "resize" or (record["verb"] == "create" and not record["sub"])
         if record.get("gone") or not grew or record["user"].startswith("system:"):
             continue
+        bounds = [quota for key, quota in quotas.items() if key.split("/")[1] == space and quota["obj"].get("hard")]
+        if not bounds:
+            continue
         counted = [pod for pod in pods.values() if pod["key"].split("/")[1] == space and pod["obj"]["phase"] not in ENDED]
-        for quota in (q for key, q in quotas.items() if key.split("/")[1] == space and q["obj"].get("hard")):
+        for quota in bounds:
             for resource in RESOURCES:
                 hard, more = quota["obj"]["hard"].get(f"requests.{resource}"), figure_of(record, resource)
                 figures = [figure_of(pod, resource) for pod in counted]

@@ -1,6 +1,7 @@
 """What a reader of a watch may rely on: order, no gap, honest bookmarks, streams that join where they broke, copies that never go
 back."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -13,9 +14,9 @@ _STREAM = ("watch.open", "watch.initial", "watch.event", "watch.bookmark")
 def watches_miss_nothing(history: History) -> Iterator[Violation]:
     """I-39: between the revision a stream began at and the last one it told, it told exactly the log's matching writes, in
     order and once."""
-    writes: dict[tuple[int, str], list[Record]] = defaultdict(list)
+    writes: dict[tuple[int, str], _Writes] = defaultdict(_Writes)
     for life, record in commits_by_life(history):
-        writes[life, record["resource"]].append(record)
+        writes[life, record["resource"]].add(record)
     streams: dict[tuple[str, int, int], list[Record]] = {}
     lives: dict[tuple[str, int, int], int] = {}
     life = 0
@@ -33,7 +34,32 @@ def watches_miss_nothing(history: History) -> Iterator[Violation]:
         yield from _stream(told, writes[lives.get(stream, 0), told[0]["resource"]])
 
 
-def _stream(told: list[Record], writes: list[Record]) -> Iterator[Violation]:
+class _Writes:
+    """All writes of a resource by revision; of pods those of each node, too, which is all that a kubelet asks for."""
+
+    def __init__(self) -> None:
+        self.all: list[Record] = []
+        self._on: dict[str, list[Record]] = defaultdict(list)
+
+    def add(self, commit: Record) -> None:
+        self.all.append(commit)
+        for node in dict.fromkeys(((commit.get("obj") or {}).get("node"), commit.get("old_node"))):
+            if node:
+                self._on[node].append(commit)
+
+    def between(self, opened: Record, start: int, last: int) -> list[Record]:
+        """Those above ``start`` up to ``last`` that the stream is to tell of."""
+        wanted = [term.partition("=")[2] for term in (opened.get("fields") or "").split(",") if term.startswith("spec.nodeName=")]
+        among = self._on.get(wanted[0], []) if wanted and wanted[0] else self.all
+        first, end = bisect_right(among, start, key=_revision), bisect_right(among, last, key=_revision)
+        return [commit for commit in among[first:end] if _matches(opened, commit)]
+
+
+def _revision(commit: Record) -> int:
+    return int(commit["rev"])
+
+
+def _stream(told: list[Record], writes: _Writes) -> Iterator[Violation]:
     opened = told[0]
     start, last = opened["from"], opened["from"]
     events: list[Record] = []
@@ -50,23 +76,23 @@ def _stream(told: list[Record], writes: list[Record]) -> Iterator[Violation]:
     if not start:
         return
     seen = {record["rev"] for record in events}
-    wanted = [c for c in writes if start < c["rev"] <= last and _matches(opened, c)]
+    wanted = writes.between(opened, start, last)
     missing = [c for c in wanted if c["rev"] not in seen]
     if missing:
         yield Violation("I-39", f"{opened['watch']} never heard of revision {missing[0]['rev']}", (opened, missing[0]))
     logged = {c["rev"] for c in wanted}
     invented = [e for e in events if e["rev"] not in logged]
-    if invented and writes:
+    if invented and writes.all:
         yield Violation(
             "I-39", f"{opened['watch']} heard of revision {invented[0]['rev']}, which is no matching write", (invented[0],)
         )
 
 
 def _matches(opened: Record, commit: Record) -> bool:
-    namespace = opened.get("namespace")
+    namespace, fields = opened.get("namespace"), opened.get("fields")
     if namespace and not commit["key"].split("/", 1)[-1].startswith(f"{namespace}/"):
         return False
-    for term in (opened.get("fields") or "").split(","):
+    for term in fields.split(",") if fields else ():
         name, _, value = term.partition("=")
         if name == "spec.nodeName" and value not in ((commit.get("obj") or {}).get("node"), commit.get("old_node")):
             return False

@@ -82,6 +82,7 @@ class Suite(StrEnum):
     SCHEDULING = "scheduling"
     API = "api"
     RESIZE_PREEMPTION = "resize-preemption"
+    HISTORIES = "histories"
 
 
 def _print_version(wanted: bool) -> None:

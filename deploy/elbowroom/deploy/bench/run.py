@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvloop
 
-from elbowroom.deploy.bench import endtoend, measures, scheduling
+from elbowroom.deploy.bench import endtoend, judging, measures, scheduling
 from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import PEER, Figure, shown
 from elbowroom.deploy.errors import UserError
@@ -44,6 +44,7 @@ MEASURES = (
     Measure("preemption-latency", "resize-preemption", on_ten=measures.preemption_latency),
     Measure("decision", "resize-preemption", alone=measures.decision_time),
     Measure("cpu-decisions", "resize-preemption", alone=measures.cpu_decisions),
+    Measure("judge-a-million", "histories", alone=judging.judge_a_million),
 )
 
 
