@@ -47,11 +47,12 @@ def test_administrators_never_wait() -> None:
     assert not any(buckets.wait(0.0, Identity("root", ("system:masters",))) for _ in range(10_000))
 
 
-def test_a_large_answer_counts_for_more() -> None:
-    buckets = Buckets()
-    buckets.charge(0.0, ANN, int(BYTES_A_REQUEST * WORKLOAD.burst))
+@pytest.mark.parametrize("what", list(BYTES_A_REQUEST))
+def test_what_is_large_counts_for_more(what: str) -> None:
+    buckets, size = Buckets(), BYTES_A_REQUEST[what]
+    buckets.charge(0.0, ANN, int(size * WORKLOAD.burst), what)
     assert buckets.wait(0.0, ANN) > 0.0
-    buckets.charge(0.0, BOB, BYTES_A_REQUEST - 1)
+    buckets.charge(0.0, BOB, size - 1, what)
     assert sum(buckets.wait(0.0, BOB) == 0.0 for _ in range(1000)) == WORKLOAD.burst
 
 

@@ -9,16 +9,16 @@ from typing import Any
 from elbowroom.api.gates import profile_of
 from elbowroom.apiserver.drivers.facade import Facade, build
 from elbowroom.apiserver.machine import build as build_machine
-from elbowroom.machine import Effect, Input, Instant, Persist, Send, SetTimer, TimerFired
+from elbowroom.machine import Effect, Input, Instant, Persist, Send, SetTimer, TimerFired, Work
 
 
 class Mini:
     """The API server's machine with its facade; ``facade`` is started and stopped by the caller."""
 
-    def __init__(self, credentials: str, profile: str = "lab") -> None:
+    def __init__(self, credentials: str, profile: str = "lab", **facade: Any) -> None:
         config = {"profile": profile_of(profile).as_config(), "epoch": 1, "name": "apiserver", "store": "memory"}
-        self.machine = build_machine(config, random.Random(1))
-        self.facade: Facade = build({"credentials": credentials, "previews": profile == "lab"})
+        self.machine = build_machine({**config, "audit": "audit" in facade}, random.Random(1))
+        self.facade: Facade = build({"credentials": credentials, "previews": profile == "lab", **facade})
         self._disk: dict[str, bytes] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.sent: list[Send] = []
@@ -50,6 +50,8 @@ class Mini:
                     self.facade.deliver(effect)
                 case Send():
                     self.sent.append(effect)
+                case Work():
+                    self.facade.work(effect)
                 case SetTimer(name, at):
                     self._arm(name, at)
                 case Persist(key, value):

@@ -227,3 +227,25 @@ def test_kubectl_gives_rights_and_tells_who_has_them(session: Session) -> None:
         assert (await kubectl(*wish))[0] == 1
 
     session(scenario)
+
+
+def test_who_i_am_and_what_i_may_as_whom(session: Session) -> None:
+    async def scenario(kubectl: Shell) -> None:
+        assert await kubectl.ok("create", "serviceaccount", "robot")
+        token = (await kubectl.ok("create", "token", "robot", "--duration", "10m")).strip()
+        assert "system:serviceaccount:default:robot" in await kubectl.ok("--token", token, "auth", "whoami")
+        short = await kubectl("create", "token", "robot", "--duration", "1m")
+        assert short[0] == 1 and "may not specify a duration less than 10 minutes" in short[2]
+        await kubectl.ok("create", "role", "resizer", "--verb=patch", "--resource=pods/resize")
+        await kubectl.ok("create", "rolebinding", "robot", "--role=resizer", "--serviceaccount=default:robot")
+        question = ("auth", "can-i", "patch", "pods", "--subresource=resize")
+        for more, answer in (((), "yes"), (("-n", "kube-system"), "no")):
+            for who in (("--token", token), ("--as", "system:serviceaccount:default:robot")):
+                assert (await kubectl(*who, *question, *more))[1].strip() == answer
+        assert "ops" in await kubectl.ok("--as", "bob", "--as-group", "ops", "auth", "whoami", "-o", "yaml")
+        refused = await kubectl("--token", token, "--as", "bob", "get", "pods")
+        assert refused[0] == 1 and 'cannot impersonate-on:user-info:list resource "pods"' in refused[2]
+        wrong = await kubectl("--token", "nonsense", "get", "pods")
+        assert wrong[0] == 1 and "Unauthorized" in wrong[2]
+
+    session(scenario)

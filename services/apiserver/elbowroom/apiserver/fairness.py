@@ -12,8 +12,9 @@ from elbowroom.apiserver import authorizer
 from elbowroom.apiserver.identity import ANONYMOUS, MASTERS, UNAUTHENTICATED, Identity
 
 FLOWS_MAX = 4096
-BYTES_A_REQUEST = 128 * 1024
-"""An answer of so many bytes counts as one more request: lists of everything are dearer than looks at one object."""
+BYTES_A_REQUEST = {"answer": 128 * 1024, "json": 8 * 1024, "yaml": 512}
+"""So many bytes count as one more request: lists of everything are dearer than looks at one object, and three megabytes of
+JSON, or a quarter of one of YAML, may keep the server busy for most of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,15 @@ class Buckets:
         bucket.tokens -= 1.0
         return 0.0
 
-    def charge(self, now: float, who: Identity, size: int) -> None:
-        """An answer of ``size`` bytes went out. What it costs may be owed, and is waited for."""
+    def charge(self, now: float, who: Identity, size: int, what: str = "answer") -> None:
+        """``size`` bytes of such a kind went to or fro. What they cost may be owed, and is waited for."""
+        if size < BYTES_A_REQUEST[what]:
+            return
         level = level_of(who.user, who.groups)
-        if level is not None and size >= BYTES_A_REQUEST:
+        if level is not None:
             bucket = self._of(now, who.user if level is not STRANGERS else "", level)
             bucket.fill(now)
-            bucket.tokens = max(-level.burst, bucket.tokens - size / BYTES_A_REQUEST)
+            bucket.tokens = max(-level.burst, bucket.tokens - size / BYTES_A_REQUEST[what])
 
     def _of(self, now: float, flow: str, level: Level) -> _Bucket:
         found = self._flows.pop(flow, None)

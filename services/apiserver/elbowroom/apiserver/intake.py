@@ -1,5 +1,6 @@
 """From a request to what it means: its options, and the document in its body, in upstream's words where they are wrong."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -264,31 +265,43 @@ def _truth(text: str) -> bool:
 
 # ---------------------------------------------------------------- numbers
 
+DIGITS_MAX = 64
+_DIGITS, _INTEGER = re.compile(r"[0-9]+"), re.compile(r"[+-]?[0-9]+")
+
 
 def parse_int(text: str) -> int:
     """A number of a query, or 400 in Go's words."""
-    try:
-        if not text.lstrip("+-").isascii() or not text.lstrip("+-").isdigit():
-            raise ValueError
-        return int(text)
-    except ValueError as why:
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from why
+    if not _INTEGER.fullmatch(text):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if len(text) > DIGITS_MAX or not -(1 << 63) <= int(text) < 1 << 63:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
 
 
 def parse_revision(text: str) -> int:
     """The resourceVersion in a query, or 400."""
-    if text.isascii() and text.isdigit():
+    why = _unsigned_fault(text)
+    if not why:
         return int(text)
-    shown = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-    raise bad_request(f"invalid resource version: resourceVersion: {shown}")
+    raise bad_request(f'invalid resource version: resourceVersion: Invalid value: "{text}": {why}')
 
 
 def object_revision(document: Mapping[str, Any]) -> int:
     """The resourceVersion of a document that someone sent; 0 for none. Upstream answers nonsense with a 500."""
     text = document["metadata"].get("resourceVersion") or "0"
-    if text.isascii() and text.isdigit():
+    why = _unsigned_fault(text)
+    if not why:
         return int(text)
-    raise internal(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    raise internal(why)
+
+
+def _unsigned_fault(text: str) -> str:
+    """What Go's ParseUint says of a text that is no unsigned number of 64 bits. Of thousands of digits nothing is computed."""
+    if not _DIGITS.fullmatch(text):
+        return f'strconv.ParseUint: parsing "{text}": invalid syntax'
+    if len(text) > DIGITS_MAX or int(text) >= 1 << 64:
+        return f'strconv.ParseUint: parsing "{text}": value out of range'
+    return ""
 
 
 def check_names(metadata: Mapping[str, Any], name: str, namespace: str) -> None:

@@ -7,6 +7,7 @@ Kubernetes' own: lists of maps are merged by the key that the type declares, and
 ``$deleteFromPrimitiveList/…``, ``$retainKeys``) say what a merge cannot.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -397,28 +398,58 @@ def _are_maps(*lists: list[Any]) -> bool:
     return isinstance(next(iter(kinds.values())), dict)
 
 
+_NONE = object()
+
+
+class _Places:
+    """The first place of each value in a list. A patch may bring tens of thousands, so none is looked for one by one."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._first: dict[Any, int] = {}
+        for place, value in enumerate(values):
+            self.add(value, place)
+
+    def add(self, value: Any, place: int) -> None:
+        self._first.setdefault(_frozen(value), place)
+
+    def find(self, value: Any) -> int:
+        """-1 if it is not there."""
+        return self._first.get(_frozen(value), -1)
+
+
+def _frozen(value: Any) -> Any:
+    """Something to hash that is equal where values are."""
+    if isinstance(value, dict):
+        return dict, frozenset((key, _frozen(member)) for key, member in value.items())
+    if isinstance(value, list):
+        return list, tuple(map(_frozen, value))
+    return value
+
+
 def _merge_list(original: list[Any], patch: list[Any], field: Field | None, is_deletion: bool) -> list[Any]:
     if not original and not patch:
         return original
     if not _are_maps(original, patch):
         if is_deletion:
-            return [item for item in original if item not in patch]
-        merged: list[Any] = []
-        for item in original + patch:
-            if item not in merged:
-                merged.append(item)
+            gone = _Places(patch)
+            return [item for item in original if gone.find(item) < 0]
+        everything = original + patch
+        first = _Places(everything)
+        merged = [item for place, item in enumerate(everything) if first.find(item) == place]
         return _ordered(merged, patch, original, "", False)
     merge_key = "" if field is None else field.key
     if not merge_key:
         raise PatchError(500, f"cannot merge lists without merge key for {'' if field is None else field.name}")
     original, patch = _without_directives(original, patch, merge_key)
     merged = list(original)
+    places = _Places(held.get(merge_key, _NONE) for held in merged)
     for item in patch:
         wanted = _merge_value(item, merge_key)
-        at = next((i for i, held in enumerate(merged) if merge_key in held and held[merge_key] == wanted), -1)
+        at = places.find(wanted)
         if at >= 0:
             merged[at] = _merge_map(merged[at], item, field)
         else:
+            places.add(wanted, len(merged))
             merged.append(_plain(item)[0])
     return _ordered(merged, patch, original, merge_key, True)
 
@@ -426,21 +457,22 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field | None, is_d
 def _without_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Carry out ``$patch`` elements; what is left of both lists."""
     rest: list[Any] = []
+    gone = _Places()
     replaces = False
     for item in patch:
         match item.get(_PATCH) if _PATCH in item else "":
             case "":
                 rest.append(item)
             case "delete":
-                value = _merge_value(item, merge_key)
-                original = [held for held in original if merge_key not in held or held[merge_key] != value]
+                gone.add(_merge_value(item, merge_key), 0)
             case "replace":
                 replaces = True
             case "merge":
                 raise PatchError(500, "merging lists cannot yet be specified in the patch")
             case other:
                 raise PatchError(500, f"unknown patch type: {go_text(other)} in map: {go_text(item)}")
-    return ([], rest) if replaces else (original, rest)
+    kept = [] if replaces else [held for held in original if merge_key not in held or gone.find(held[merge_key]) < 0]
+    return kept, rest
 
 
 def _ordered(merged: list[Any], patch_order: list[Any], server_order: list[Any], merge_key: str, are_maps: bool) -> list[Any]:
@@ -450,7 +482,7 @@ def _ordered(merged: list[Any], patch_order: list[Any], server_order: list[Any],
         return [_merge_value(item, merge_key) for item in items] if are_maps else items
 
     def places(found: list[Any], order: list[Any]) -> list[int]:
-        return [order.index(value) if value in order else -1 for value in found]
+        return list(map(_Places(order).find, found))
 
     found = values(merged)
     placed = list(zip(merged, places(found, values(patch_order)), places(found, values(server_order)), strict=True))

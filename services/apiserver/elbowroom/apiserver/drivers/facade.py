@@ -399,6 +399,7 @@ class Facade:
                 raise negotiation.refusal(request.accept, watchable=target.is_collection and target.verb in ("list", "watch"))
             form = PLAIN
         body = await self._body(request) if request.method != "GET" else b""
+        self._buckets.charge(time.monotonic(), who, len(body), "yaml" if content_type.endswith("yaml") else "json")
         if content_type == PROTOBUF and target.verb != "patch" and body:
             content_type, body = JSON, _from_protobuf(body)
         query = {**target.query, "path": target.rest} if target.rest else target.query

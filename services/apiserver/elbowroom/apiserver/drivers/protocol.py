@@ -39,7 +39,8 @@ class PatientProtocol(HttpToolsProtocol):
         self._told = told
         self.certificate: Identity | None = None
         self._deadline: asyncio.TimerHandle | None = None
-        self._header_bytes = 0
+        self._header_bytes = self._whole_bytes = 0
+        """What came while headers were read, and what of that is whole headers; a read may also bring much else."""
         self._in_headers = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -60,18 +61,27 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._in_headers or self.cycle is None:
+        if self._in_headers:
             self._header_bytes += len(data)
         super().data_received(data)
         if self._in_headers and self._header_bytes > HEADER_BYTES_MAX and not self.transport.is_closing():
             self.send_400_response("The headers are too large.")
 
     def on_message_begin(self) -> None:
-        self._in_headers, self._header_bytes = True, 0
+        self._in_headers, self._header_bytes, self._whole_bytes = True, 0, 0
         self._give(HEADER_SECONDS)
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._whole_bytes += len(name) + len(value) + 4
+        if self._whole_bytes > HEADER_BYTES_MAX:
+            raise ValueError("the headers are too large")  # which the parser makes a refusal
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
+        assert self.parser is not None, "it is telling this"
+        if self.parser.get_http_version() not in ("1.0", "1.1"):
+            raise ValueError("a version of HTTP that is not spoken here")  # which the parser makes a refusal
         self._in_headers = False
         self._give(None)
         super().on_headers_complete()
