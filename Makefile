@@ -12,7 +12,7 @@ BIN  := $(VENV)/bin
 DONE := $(VENV)/.set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench mutants clean
+.PHONY: help setup demo test lint bench mutants image clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ bench: $(DONE) ## the figures, each beside its peer's
 
 mutants: $(DONE) ## known bugs, put back one at a time: the tests must notice (docs/teeth.md)
 	@$(BIN)/python tests/mutants/run_mutants.py $(ARGS)
+
+image: $(DONE) ## the container image; ARGS="--base host" where no registry of images is reached
+	@$(BIN)/python deploy/image.py $(ARGS)
 
 clean: ## remove .venv and all caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist

@@ -324,7 +324,7 @@ class Supervisor:
         log = {} if level == "None" else {"audit": {"level": level, "path": str(self._home.logs / "audit.log")}}
         return {
             **log,
-            "host": "127.0.0.1",
+            "host": self._plan.host,
             "port": self._port,
             "credentials": str(self._plan.data / "pki"),
             "timeScale": self._scale,
