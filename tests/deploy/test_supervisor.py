@@ -20,6 +20,7 @@ from elbowroom.deploy.home import Home
 from elbowroom.deploy.show import Progress
 from elbowroom.deploy.supervisor import NODES_GIVE_WAY
 from elbowroom.deploy.topology import CONTROL_PLANE
+from elbowroom.testing.cluster import until
 
 pytestmark = pytest.mark.processes
 HERE = Path(__file__).parent
@@ -140,7 +141,8 @@ def test_state_is_taken_up_again_at_the_same_port(make: Callable[..., Cluster]) 
     cluster.down()
     cluster.up()
     assert cluster.status()["server"] == before
-    assert (cluster.home.default_data / "nodes" / "node-1" / "kubelet" / "lives").read_bytes() == b"2"
+    lives = cluster.home.default_data / "nodes" / "node-1" / "kubelet" / "lives"
+    until("the kubelet's second life is on its disk", lambda: lives.read_bytes() == b"2")
 
 
 def test_up_on_a_running_name_is_refused(make: Callable[..., Cluster]) -> None:
