@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +12,9 @@ import msgspec
 BYTES_MAX = 64 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
+_ESCAPES = {text.encode(): f"\\u{ord(text):04x}".encode() for text in "\x85\u2028\u2029"}
+"""What JSON may have in a string and some readers take for the end of a line."""
+_LINE_ENDS = re.compile(b"|".join(_ESCAPES))
 
 
 class Log(Protocol):
@@ -33,7 +37,7 @@ class FileLog(Log):
     def write(self, event: Mapping[str, Any]) -> None:
         if not self._lines:
             asyncio.get_running_loop().call_soon(self._flush)
-        self._lines.append(_encode(event) + b"\n")
+        self._lines.append(_LINE_ENDS.sub(lambda found: _ESCAPES[found[0]], _encode(event)) + b"\n")
 
     def close(self) -> None:
         self._flush()

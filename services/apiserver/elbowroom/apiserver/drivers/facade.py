@@ -322,8 +322,8 @@ class Facade:
         request = _Request(scope, receive, send)
         received = self._now() if self._log is not None else Instant(0)
         try:
+            self._admit(request)
             found = route(request.method, request.path, request.query, self._customs.catalog)
-            self._admit(request, found)
             if isinstance(found, Target):
                 await self._resource(request, found)
             else:
@@ -340,7 +340,7 @@ class Facade:
             if self._log is not None:
                 self._audit(request, received)
 
-    def _admit(self, request: _Request, found: Target | Document) -> None:
+    def _admit(self, request: _Request) -> None:
         """Find out who asks and as whom, and refuse who asks too often; probes of health are let through."""
         now = time.monotonic()
         connection: PatientProtocol = request.scope["state"]["connection"]
@@ -350,7 +350,7 @@ class Facade:
             self._take(now, ANONYMOUS)
             raise
         request.who = who
-        if isinstance(found, Target) or not is_open((), found.path):
+        if not is_open((), request.path):
             self._take(now, who)
         if who is not ANONYMOUS:
             connection.prove()
