@@ -231,7 +231,91 @@ OTHERS: list[tuple[str, str, dict[str, Any], list[Any]]] = [
         ["1/3", 2, 0, "109s", "c,d", "i,j", "a=1,b=2,t in (x,y)"],
     ),
     ("apps/v1", "ReplicaSet", {"spec": {"replicas": 2}, "status": {"replicas": 1}}, [2, 1, 0, "109s", "", "", "<none>"]),
-    ("apps/v1", "ControllerRevision", {}, ["109s"]),
+    (
+        "apps/v1",
+        "ControllerRevision",
+        {
+            "revision": 2,
+            "metadata": {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "controller": True}]},
+        },
+        ["statefulset.apps/s", 2, "109s"],
+    ),
+    ("apps/v1", "StatefulSet", {"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}, ["1/3", "109s", "", ""]),
+    (
+        "apps/v1",
+        "DaemonSet",
+        {
+            "spec": {"template": {"spec": {"nodeSelector": {"b": "2", "a": "1"}}}},
+            "status": {"desiredNumberScheduled": 3, "currentNumberScheduled": 2, "numberReady": 1},
+        },
+        [3, 2, 1, 0, 0, "a=1,b=2", "109s", "", "", "<none>"],
+    ),
+    (
+        "batch/v1",
+        "Job",
+        {
+            "spec": {"completions": 4},
+            "status": {
+                "succeeded": 1,
+                "startTime": "2026-11-29T17:59:00Z",
+                "conditions": [{"type": "Suspended", "status": "True"}],
+            },
+        },
+        ["Suspended", "1/4", "60s", "109s", "", "", "<none>"],
+    ),
+    (
+        "batch/v1",
+        "Job",
+        {
+            "spec": {"parallelism": 3},
+            "status": {
+                "startTime": "2026-11-29T17:59:00Z",
+                "completionTime": "2026-11-29T17:59:20Z",
+                "conditions": [{"type": "Complete", "status": "True"}],
+            },
+        },
+        ["Complete", "0/1 of 3", "20s", "109s", "", "", "<none>"],
+    ),
+    (
+        "batch/v1",
+        "CronJob",
+        {
+            "spec": {"schedule": "* * * * *", "suspend": False},
+            "status": {"lastScheduleTime": "2026-11-29T17:59:00Z", "active": [{}]},
+        },
+        ["* * * * *", "<none>", "False", 1, "60s", "109s", "", "", "<none>"],
+    ),
+    (
+        "autoscaling/v2",
+        "HorizontalPodAutoscaler",
+        {
+            "spec": {
+                "scaleTargetRef": {"kind": "Deployment", "name": "d"},
+                "maxReplicas": 5,
+                "metrics": [
+                    {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 80}}},
+                    {"type": "Pods", "pods": {"target": {"averageValue": "2"}}},
+                    {"type": "External", "external": {"target": {"value": "3"}}},
+                ],
+            }
+        },
+        ["Deployment/d", "cpu: <unknown>/80%, <unknown>/2 + 1 more...", "<unset>", 5, 0, "109s"],
+    ),
+    ("v1", "Secret", {"type": "Opaque", "data": {"a": "", "b": ""}}, ["Opaque", 2, "109s"]),
+    (
+        "v1",
+        "PersistentVolumeClaim",
+        {"status": {"phase": "Pending"}},
+        ["Pending", "", "", "", "", "<unset>", "109s", "<unset>"],
+    ),
+    (
+        "discovery.k8s.io/v1",
+        "EndpointSlice",
+        {"addressType": "IPv4", "ports": [{"port": 80}], "endpoints": [{"addresses": list("abcd")}]},
+        ["IPv4", "80", "a,b,c + 1 more...", "109s"],
+    ),
+    ("networking.k8s.io/v1", "Ingress", {"spec": {"tls": [{}], "rules": [{"host": "h"}]}}, ["<none>", "h", "", "80, 443", "109s"]),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", {}, [CREATED]),
     ("rbac.authorization.k8s.io/v1", "Role", {}, [CREATED]),
 ]
 

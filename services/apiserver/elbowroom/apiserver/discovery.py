@@ -73,6 +73,7 @@ _REVIEW = ("create",)
 RESOURCES: tuple[Resource, ...] = (
     Resource("bindings", "Binding", verbs=_REVIEW),
     Resource("configmaps", "ConfigMap", short_names=("cm",)),
+    Resource("endpoints", "Endpoints", short_names=("ep",)),
     Resource("events", "Event", short_names=("ev",)),
     Resource("limitranges", "LimitRange", short_names=("limits",)),
     Resource(
@@ -91,6 +92,19 @@ RESOURCES: tuple[Resource, ...] = (
         subresources=(Subresource("proxy", "NodeProxyOptions", ("get",)), _status("Node")),
     ),
     Resource(
+        "persistentvolumeclaims",
+        "PersistentVolumeClaim",
+        short_names=("pvc",),
+        subresources=(_status("PersistentVolumeClaim"),),
+    ),
+    Resource(
+        "persistentvolumes",
+        "PersistentVolume",
+        namespaced=False,
+        short_names=("pv",),
+        subresources=(_status("PersistentVolume"),),
+    ),
+    Resource(
         "pods",
         "Pod",
         short_names=("po",),
@@ -104,7 +118,9 @@ RESOURCES: tuple[Resource, ...] = (
             _status("Pod"),
         ),
     ),
+    Resource("podtemplates", "PodTemplate"),
     Resource("resourcequotas", "ResourceQuota", short_names=("quota",), subresources=(_status("ResourceQuota"),)),
+    Resource("secrets", "Secret"),
     Resource(
         "serviceaccounts",
         "ServiceAccount",
@@ -112,6 +128,8 @@ RESOURCES: tuple[Resource, ...] = (
         subresources=(Subresource("token", "TokenRequest", ("create",), "authentication.k8s.io", "v1"),),
     ),
     Resource("services", "Service", short_names=("svc",), categories=("all",), subresources=(_status("Service"),)),
+    Resource("controllerrevisions", "ControllerRevision", "apps"),
+    Resource("daemonsets", "DaemonSet", "apps", short_names=("ds",), categories=("all",), subresources=(_status("DaemonSet"),)),
     Resource(
         "deployments",
         "Deployment",
@@ -122,6 +140,14 @@ RESOURCES: tuple[Resource, ...] = (
     ),
     Resource(
         "replicasets", "ReplicaSet", "apps", short_names=("rs",), categories=("all",), subresources=(_SCALE, _status("ReplicaSet"))
+    ),
+    Resource(
+        "statefulsets",
+        "StatefulSet",
+        "apps",
+        short_names=("sts",),
+        categories=("all",),
+        subresources=(_SCALE, _status("StatefulSet")),
     ),
     Resource(
         "customresourcedefinitions",
@@ -138,7 +164,31 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("selfsubjectaccessreviews", "SelfSubjectAccessReview", "authorization.k8s.io", namespaced=False, verbs=_REVIEW),
     Resource("selfsubjectrulesreviews", "SelfSubjectRulesReview", "authorization.k8s.io", namespaced=False, verbs=_REVIEW),
     Resource("subjectaccessreviews", "SubjectAccessReview", "authorization.k8s.io", namespaced=False, verbs=_REVIEW),
+    Resource(
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        "autoscaling",
+        "v2",
+        short_names=("hpa",),
+        categories=("all",),
+        subresources=(_status("HorizontalPodAutoscaler"),),
+    ),
+    Resource(
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        "autoscaling",
+        short_names=("hpa",),
+        categories=("all",),
+        subresources=(_status("HorizontalPodAutoscaler"),),
+    ),
+    Resource("cronjobs", "CronJob", "batch", short_names=("cj",), categories=("all",), subresources=(_status("CronJob"),)),
+    Resource("jobs", "Job", "batch", categories=("all",), subresources=(_status("Job"),)),
     Resource("leases", "Lease", "coordination.k8s.io"),
+    Resource("endpointslices", "EndpointSlice", "discovery.k8s.io"),
+    Resource("events", "Event", "events.k8s.io", short_names=("ev",)),
+    Resource("ingressclasses", "IngressClass", "networking.k8s.io", namespaced=False),
+    Resource("ingresses", "Ingress", "networking.k8s.io", short_names=("ing",), subresources=(_status("Ingress"),)),
+    Resource("networkpolicies", "NetworkPolicy", "networking.k8s.io", short_names=("netpol",)),
     Resource(
         "poddisruptionbudgets",
         "PodDisruptionBudget",
@@ -151,6 +201,7 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("rolebindings", "RoleBinding", "rbac.authorization.k8s.io"),
     Resource("roles", "Role", "rbac.authorization.k8s.io"),
     Resource("priorityclasses", "PriorityClass", "scheduling.k8s.io", namespaced=False, short_names=("pc",)),
+    Resource("storageclasses", "StorageClass", "storage.k8s.io", namespaced=False, short_names=("sc",)),
 )
 
 

@@ -734,7 +734,7 @@ def _config_errors(config: Document) -> list[FieldError]:
     data, binary = config.get("data", {}), config.get("binaryData", {})
     for part, entries in (("data", data), ("binaryData", binary)):
         for key in entries:
-            found += [invalid(f"{part}[{key}]", key, finding) for finding in _config_key_findings(key)]
+            found += [invalid(f"{part}[{key}]", key, finding) for finding in config_key_findings(key)]
     found += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary]
     size = sum(len(value.encode()) for value in data.values()) + sum(len(value) * 3 // 4 for value in binary.values())
     if size > CONFIG_BYTES_MAX:
@@ -742,7 +742,7 @@ def _config_errors(config: Document) -> list[FieldError]:
     return found
 
 
-def _config_key_findings(key: str) -> list[str]:
+def config_key_findings(key: str) -> list[str]:
     found = [] if len(key) <= 253 else ["must be no more than 253 characters"]
     if not _CONFIG_KEY.fullmatch(key):
         found.append(
@@ -763,7 +763,7 @@ class ServiceAccountStrategy(Strategy):
 # ---------------------------------------------------------------- replica sets and deployments
 
 
-def _template_errors(profile: Profile, spec: Mapping[str, Any]) -> list[FieldError]:
+def template_errors(profile: Profile, spec: Mapping[str, Any], what: str = "deployment") -> list[FieldError]:
     """The selector, and that the template bears the labels it asks for."""
     found: list[FieldError] = []
     selector = spec.get("selector")
@@ -773,7 +773,7 @@ def _template_errors(profile: Profile, spec: Mapping[str, Any]) -> list[FieldErr
     else:
         found += label_selector_errors(selector, "spec.selector")
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            found.append(invalid("spec.selector", selector, "empty selector is invalid for deployment"))
+            found.append(invalid("spec.selector", selector, f"empty selector is invalid for {what}"))
         elif not found and not selector_of(selector).matches(labels):
             found.append(invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
     template = spec.get("template", {})
@@ -790,8 +790,8 @@ def _template_errors(profile: Profile, spec: Mapping[str, Any]) -> list[FieldErr
     return found
 
 
-class _Templated(Strategy):
-    """What replica sets and deployments share."""
+class Templated(Strategy):
+    """What replica sets, deployments, stateful sets and daemon sets share."""
 
     group, categories, has_generation = "apps", ("all",), True
 
@@ -806,7 +806,7 @@ class _Templated(Strategy):
         new["status"] = old["status"]
 
 
-class ReplicaSetStrategy(_Templated):
+class ReplicaSetStrategy(Templated):
     kind, plural, singular, short_names = "ReplicaSet", "replicasets", "replicaset", ("rs",)
 
     def prepare_create(self, context: Context, new: Document) -> None:
@@ -817,14 +817,14 @@ class ReplicaSetStrategy(_Templated):
         return (
             nonnegative(spec.get("replicas"), "spec.replicas")
             + nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-            + _template_errors(context.profile, spec)
+            + template_errors(context.profile, spec)
         )
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> list[FieldError]:
         return self.validate_create(context, new) + same(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
 
 
-class DeploymentStrategy(_Templated):
+class DeploymentStrategy(Templated):
     kind, plural, singular, short_names = "Deployment", "deployments", "deployment", ("deploy",)
 
     def default(self, document: Document) -> None:
@@ -851,7 +851,7 @@ class DeploymentStrategy(_Templated):
         if spec["progressDeadlineSeconds"] <= spec.get("minReadySeconds", 0):
             text = "must be greater than minReadySeconds"
             found.append(invalid("spec.progressDeadlineSeconds", spec["progressDeadlineSeconds"], text))
-        return found + _rollout_errors(spec["strategy"]) + _template_errors(context.profile, spec)
+        return found + _rollout_errors(spec["strategy"]) + template_errors(context.profile, spec)
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> list[FieldError]:
         return self.validate_create(context, new) + same(new["spec"].get("selector"), old["spec"].get("selector"), "spec.selector")
@@ -906,7 +906,7 @@ def _scaled_status_errors(context: Context, new: Document, old: Mapping[str, Any
 # ---------------------------------------------------------------- the table
 
 
-def _at(*path: str) -> Callable[[Mapping[str, Any]], str]:
+def field_at(*path: str) -> Callable[[Mapping[str, Any]], str]:
     """A field selector's value: what stands at ``path``, the empty string for nothing."""
 
     def read(document: Mapping[str, Any]) -> str:
@@ -931,26 +931,26 @@ def _host_network(document: Mapping[str, Any]) -> str:
 
 
 POD_FIELDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "spec.nodeName": _at("spec", "nodeName"),
-    "spec.restartPolicy": _at("spec", "restartPolicy"),
-    "spec.schedulerName": _at("spec", "schedulerName"),
-    "spec.serviceAccountName": _at("spec", "serviceAccountName"),
+    "spec.nodeName": field_at("spec", "nodeName"),
+    "spec.restartPolicy": field_at("spec", "restartPolicy"),
+    "spec.schedulerName": field_at("spec", "schedulerName"),
+    "spec.serviceAccountName": field_at("spec", "serviceAccountName"),
     "spec.hostNetwork": _host_network,
-    "status.phase": _at("status", "phase"),
-    "status.podIP": _at("status", "podIP"),
-    "status.podIPs": _at("status", "podIP"),
-    "status.nominatedNodeName": _at("status", "nominatedNodeName"),
+    "status.phase": field_at("status", "phase"),
+    "status.podIP": field_at("status", "podIP"),
+    "status.podIPs": field_at("status", "podIP"),
+    "status.nominatedNodeName": field_at("status", "nominatedNodeName"),
 }
 
 EVENT_FIELDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **{
-        f"involvedObject.{name}": _at("involvedObject", name)
+        f"involvedObject.{name}": field_at("involvedObject", name)
         for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
     },
-    "reason": _at("reason"),
-    "reportingComponent": _at("reportingComponent"),
+    "reason": field_at("reason"),
+    "reportingComponent": field_at("reportingComponent"),
     "source": _event_source,
-    "type": _at("type"),
+    "type": field_at("type"),
 }
 
 
@@ -970,7 +970,7 @@ def resources(pods: Resource) -> dict[str, Resource]:
             namespace,
             {"status": StatusStrategy(namespace, _namespace_status_errors), "finalize": FinalizeStrategy()},
             name_rule="label",
-            fields={"status.phase": _at("status", "phase")},
+            fields={"status.phase": field_at("status", "phase")},
         ),
         Resource(
             node,
@@ -1000,6 +1000,21 @@ def resources(pods: Resource) -> dict[str, Resource]:
 # ---------------------------------------------------------------- what stands from the start
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+KUBERNETES: Document = {
+    "metadata": {
+        "name": "kubernetes",
+        "namespace": "default",
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    },
+    "spec": {
+        "type": "ClusterIP",
+        "clusterIP": "10.96.0.1",
+        "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
+    },
+}
+"""The service by which pods of a real cluster reach the API server."""
 
 
 def boot_objects() -> list[tuple[str, Document]]:

@@ -25,6 +25,7 @@ from elbowroom.apiserver import (
     listing,
     managed,
     metadata,
+    plain_kinds,
     podverbs,
     rbac,
     rbac_defaults,
@@ -32,6 +33,8 @@ from elbowroom.apiserver import (
     removal,
     schema,
     statuses,
+    versions,
+    workloads,
 )
 from elbowroom.apiserver.admission_base import Attributes, Plugin, Refusal
 from elbowroom.apiserver.definitions import customs, naming
@@ -109,11 +112,16 @@ class Registry:
             returns_deleted=True,
             graceful=True,
         )
-        self.rows: Mapping[str, Resource] = {
+        self.rows: dict[str, Resource] = {
             **kinds.resources(pods),
             **{row.strategy.resource: row for row in rbac_kinds.rows()},
             DEFINITIONS: naming.row(),
+            **{row.strategy.resource: row for row in (*workloads.rows(), *plain_kinds.rows())},
         }
+        more = versions.rows()
+        self.rows |= {row.strategy.resource: row for row in more if row.face is None}
+        self._others = {(row.strategy.group, row.strategy.version, row.strategy.plural): row for row in more}
+        """The forms of kinds that are served in more than one."""
         previews = profile.publishes_resize_status or profile.on("InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay")
         self._customs: dict[str, tuple[int, dict[str, Custom]]] = {}
         """By definition, what follows from it, and the revision that it follows from."""
@@ -141,7 +149,9 @@ class Registry:
     def row_of(self, request: ApiRequest) -> Resource:
         """The row that a request is about; 404 for a resource, 405 for a verb, that is not served."""
         known = discovery.find(request.group, request.version, request.resource)
-        row = self.rows.get(f"{request.resource}.{request.group}" if request.group else request.resource)
+        row = self._others.get((request.group, request.version, request.resource)) or self.rows.get(
+            f"{request.resource}.{request.group}" if request.group else request.resource
+        )
         if known is None or row is None:
             custom = self._customs_of(f"{request.resource}.{request.group}").get(request.version)
             if custom is None:
@@ -318,24 +328,29 @@ class Registry:
         return name
 
     def establish(self, now: Instant, *, policy: bool = True) -> Served:
-        """Create what a cluster has from the start and this one lacks; the default roles with ``policy`` only."""
+        """Create what a cluster has from the start and this one lacks; the default roles, and the API server's own service, with
+        ``policy`` only."""
         write = _Write(self._store)
         context = Context(now, self._rng, self._profile, self._reader, "system:apiserver", ("system:masters",))
-        for resource, given in (*kinds.boot_objects(), *(rbac_defaults.objects() if policy else ())):
+        for resource, given in (
+            *kinds.boot_objects(),
+            *((*rbac_defaults.objects(), ("services", kinds.KUBERNETES)) if policy else ()),
+        ):
             strategy = self.rows[resource].strategy
-            name = given["metadata"]["name"]
-            if self._store.get(resource, "", name) is not None:
+            name, namespace = given["metadata"]["name"], given["metadata"].get("namespace", "")
+            if self._store.get(resource, namespace, name) is not None:
                 continue
-            document = _ordered(strategy, given)
+            document = _ordered(strategy, msgspec.json.decode(msgspec.json.encode(given)))
             meta = document["metadata"]
             # The default policy draws apart, so that what else a seed decides doesn't depend on its length.
-            rng = random.Random(f"{resource}/{name}") if strategy.group == rbac.GROUP else self._rng
+            apart = strategy.group == rbac.GROUP or resource == "services"
+            rng = random.Random(f"{resource}/{name}") if apart else self._rng
             meta["uid"], meta["creationTimestamp"] = metadata.new_uid(rng), as_time(now)
             strategy.default(document)
             strategy.prepare_create(context, document)
             if strategy.has_generation:
                 meta["generation"] = 1
-            write.put(resource, "", name, document)
+            write.put(resource, namespace, name, document)
         self._settle(context, write, always=True)
         return Served(ApiResponse(200), write.changes, write.writes)
 

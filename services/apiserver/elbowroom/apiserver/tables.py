@@ -9,86 +9,29 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.api.clock import parse_time
+from elbowroom.apiserver import workload_tables
 from elbowroom.apiserver.gotext import go_text
 from elbowroom.apiserver.jsonpath import look
+from elbowroom.apiserver.tablekit import (
+    NONE,
+    UNKNOWN,
+    Cells,
+    Document,
+    age,
+    containers,
+    format_selector,
+    human_duration,
+    instant,
+    name_of,
+    part,
+    since,
+)
+from elbowroom.apiserver.versions import core_event
 from elbowroom.machine import Instant
-
-Document = Mapping[str, Any]
-Cells = list[Any]
-
-_NONE = "<none>"
-_UNKNOWN = "<unknown>"
-
-# ---------------------------------------------------------------- time
-
-
-def human_duration(nanoseconds: int) -> str:
-    """A span as upstream shortens it: ``119s``, ``2m``, ``9m59s``, ``3h12m``, ``2d3h``, ``5y``."""
-    seconds = nanoseconds // 1_000_000_000 if nanoseconds >= 0 else -(-nanoseconds // 1_000_000_000)
-    if seconds < -1:
-        return "<invalid>"
-    if seconds < 0:
-        return "0s"
-    if seconds < 120:
-        return f"{seconds}s"
-    minutes = seconds // 60
-    if minutes < 10:
-        return _pair(minutes, "m", seconds % 60, "s")
-    if minutes < 180:
-        return f"{minutes}m"
-    hours = minutes // 60
-    if hours < 8:
-        return _pair(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    days = hours // 24
-    if days < 8:
-        return _pair(days, "d", hours % 24, "h")
-    if days < 365 * 2:
-        return f"{days}d"
-    if days < 365 * 8:
-        return _pair(days // 365, "y", days % 365, "d")
-    return f"{days // 365}y"
-
-
-def _pair(large: int, unit: str, small: int, subunit: str) -> str:
-    return f"{large}{unit}{small}{subunit}" if small else f"{large}{unit}"
-
-
-def _instant(timestamp: Any) -> int | None:
-    if not isinstance(timestamp, str) or not timestamp:
-        return None
-    try:
-        return parse_time(timestamp)
-    except ValueError:
-        return None
-
-
-def _since(now: Instant, timestamp: Any) -> str:
-    at = _instant(timestamp)
-    return _UNKNOWN if at is None else human_duration(now - at)
-
-
-def _age(now: Instant, document: Document) -> str:
-    return _since(now, document.get("metadata", {}).get("creationTimestamp"))
-
-
-# ---------------------------------------------------------------- kinds
-
-
-def _name(document: Document) -> str:
-    name: str = document.get("metadata", {}).get("name", "")
-    return name
-
-
-def _part(document: Document, key: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = document.get(key) or {}
-    return found
 
 
 def _pod(now: Instant, pod: Document) -> Cells:
-    spec, status = _part(pod, "spec"), _part(pod, "status")
+    spec, status = part(pod, "spec"), part(pod, "status")
     reason, restarts, last_restart, ready, total = _pod_summary(pod, spec, status)
     shown = str(restarts)
     if restarts and last_restart is not None:
@@ -97,15 +40,15 @@ def _pod(now: Instant, pod: Document) -> Cells:
     gates = spec.get("readinessGates") or ()
     passed = {c.get("type") for c in status.get("conditions") or () if c.get("status") == "True"}
     return [
-        _name(pod),
+        name_of(pod),
         f"{ready}/{total}",
         reason,
         shown,
-        _age(now, pod),
-        (ips[0].get("ip") if ips else status.get("podIP")) or _NONE,
-        spec.get("nodeName") or _NONE,
-        status.get("nominatedNodeName") or _NONE,
-        f"{sum(g.get('conditionType') in passed for g in gates)}/{len(gates)}" if gates else _NONE,
+        age(now, pod),
+        (ips[0].get("ip") if ips else status.get("podIP")) or NONE,
+        spec.get("nodeName") or NONE,
+        status.get("nominatedNodeName") or NONE,
+        f"{sum(g.get('conditionType') in passed for g in gates)}/{len(gates)}" if gates else NONE,
     ]
 
 
@@ -174,7 +117,7 @@ def _pod_summary(pod: Document, spec: Mapping[str, Any], status: Mapping[str, An
 
 
 def _later(last: int | None, container: Mapping[str, Any]) -> int | None:
-    at = _instant(((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt"))
+    at = instant(((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt"))
     return last if at is None else at if last is None else max(last, at)
 
 
@@ -193,7 +136,7 @@ _ROLE = "node-role.kubernetes.io/"
 
 
 def _node(now: Instant, node: Document) -> Cells:
-    spec, status = _part(node, "spec"), _part(node, "status")
+    spec, status = part(node, "spec"), part(node, "status")
     info = status.get("nodeInfo") or {}
     ready = next((c.get("status") for c in status.get("conditions") or () if c.get("type") == "Ready"), None)
     states = ["Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"]
@@ -204,25 +147,25 @@ def _node(now: Instant, node: Document) -> Cells:
     if labels.get("kubernetes.io/role"):
         roles.add(labels["kubernetes.io/role"])
     addresses = status.get("addresses") or ()
-    kernel = info.get("kernelVersion") or _UNKNOWN
+    kernel = info.get("kernelVersion") or UNKNOWN
     if info.get("architecture"):
         kernel = f"{kernel} ({info['architecture']})"
     return [
-        _name(node),
+        name_of(node),
         ",".join(states),
-        ",".join(sorted(roles)) or _NONE,
-        _age(now, node),
+        ",".join(sorted(roles)) or NONE,
+        age(now, node),
         info.get("kubeletVersion", ""),
-        next((a["address"] for a in addresses if a.get("type") == "InternalIP"), _NONE),
-        next((a["address"] for a in addresses if a.get("type") == "ExternalIP"), _NONE),
-        info.get("osImage") or _UNKNOWN,
+        next((a["address"] for a in addresses if a.get("type") == "InternalIP"), NONE),
+        next((a["address"] for a in addresses if a.get("type") == "ExternalIP"), NONE),
+        info.get("osImage") or UNKNOWN,
         kernel,
-        info.get("containerRuntimeVersion") or _UNKNOWN,
+        info.get("containerRuntimeVersion") or UNKNOWN,
     ]
 
 
 def _namespace(now: Instant, namespace: Document) -> Cells:
-    return [_name(namespace), _part(namespace, "status").get("phase", ""), _age(now, namespace)]
+    return [name_of(namespace), part(namespace, "status").get("phase", ""), age(now, namespace)]
 
 
 def _event(now: Instant, event: Document) -> Cells:
@@ -232,159 +175,135 @@ def _event(now: Instant, event: Document) -> Cells:
     series = event.get("series")
     if series:
         last, count = series.get("lastObservedTime"), series.get("count", 0)
-    about = _part(event, "involvedObject")
+    about = part(event, "involvedObject")
     target = about.get("kind", "").lower()
     if about.get("name"):
         target = f"{target}/{about['name']}"
-    source = _part(event, "source")
+    source = part(event, "source")
     component = source.get("component") or event.get("reportingComponent", "")
     host = source.get("host") or ("" if source.get("component") else event.get("reportingInstance", ""))
     return [
-        _since(now, last),
+        since(now, last),
         event.get("type", ""),
         event.get("reason", ""),
         target,
         about.get("fieldPath", ""),
         f"{component}, {host}" if host else component,
         event.get("message", "").strip(),
-        _since(now, first),
+        since(now, first),
         count,
-        _name(event),
+        name_of(event),
     ]
 
 
-def _containers(document: Document) -> tuple[str, str]:
-    containers = _part(_part(document, "spec").get("template") or {}, "spec").get("containers") or ()
-    return ",".join(c.get("name", "") for c in containers), ",".join(c.get("image", "") for c in containers)
-
-
-def format_selector(selector: Any) -> str:
-    """A LabelSelector in one line: ``app=web,tier in (a,b)``."""
-    if not isinstance(selector, Mapping):
-        return _NONE
-    terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for requirement in selector.get("matchExpressions") or ():
-        key, values = requirement.get("key", ""), ",".join(sorted(requirement.get("values") or ()))
-        match requirement.get("operator"):
-            case "In":
-                terms.append(f"{key} in ({values})")
-            case "NotIn":
-                terms.append(f"{key} notin ({values})")
-            case "Exists":
-                terms.append(key)
-            case "DoesNotExist":
-                terms.append(f"!{key}")
-    return ",".join(sorted(terms)) or _NONE
-
-
 def _deployment(now: Instant, deployment: Document) -> Cells:
-    spec, status = _part(deployment, "spec"), _part(deployment, "status")
+    spec, status = part(deployment, "spec"), part(deployment, "status")
     return [
-        _name(deployment),
+        name_of(deployment),
         f"{status.get('readyReplicas', 0)}/{spec.get('replicas', 0)}",
         status.get("updatedReplicas", 0),
         status.get("availableReplicas", 0),
-        _age(now, deployment),
-        *_containers(deployment),
+        age(now, deployment),
+        *containers(deployment),
         format_selector(spec.get("selector")),
     ]
 
 
 def _replica_set(now: Instant, replica_set: Document) -> Cells:
-    spec, status = _part(replica_set, "spec"), _part(replica_set, "status")
+    spec, status = part(replica_set, "spec"), part(replica_set, "status")
     return [
-        _name(replica_set),
+        name_of(replica_set),
         spec.get("replicas", 0),
         status.get("replicas", 0),
         status.get("readyReplicas", 0),
-        _age(now, replica_set),
-        *_containers(replica_set),
+        age(now, replica_set),
+        *containers(replica_set),
         format_selector(spec.get("selector")),
     ]
 
 
 def _budget(now: Instant, budget: Document) -> Cells:
-    spec = _part(budget, "spec")
+    spec = part(budget, "spec")
     least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
     return [
-        _name(budget),
+        name_of(budget),
         "N/A" if least is None else str(least),
         "N/A" if most is None else str(most),
-        _part(budget, "status").get("disruptionsAllowed", 0),
-        _age(now, budget),
+        part(budget, "status").get("disruptionsAllowed", 0),
+        age(now, budget),
     ]
 
 
 def _priority_class(now: Instant, priority_class: Document) -> Cells:
     return [
-        _name(priority_class),
+        name_of(priority_class),
         priority_class.get("value", 0),
         bool(priority_class.get("globalDefault")),
-        _age(now, priority_class),
+        age(now, priority_class),
         priority_class.get("preemptionPolicy", ""),
     ]
 
 
 def _quota(now: Instant, quota: Document) -> Cells:
-    status = _part(quota, "status")
+    status = part(quota, "status")
     hard, used = status.get("hard") or {}, status.get("used") or {}
     requests: list[str] = []
     limits: list[str] = []
     for resource in sorted(hard):
         (limits if resource.startswith("limits.") else requests).append(f"{resource}: {used.get(resource, '0')}/{hard[resource]}")
-    return [_name(quota), ", ".join(requests), ", ".join(limits), _age(now, quota)]
+    return [name_of(quota), ", ".join(requests), ", ".join(limits), age(now, quota)]
 
 
 def _limit_range(now: Instant, limit_range: Document) -> Cells:
-    return [_name(limit_range), limit_range.get("metadata", {}).get("creationTimestamp") or _UNKNOWN]
+    return [name_of(limit_range), limit_range.get("metadata", {}).get("creationTimestamp") or UNKNOWN]
 
 
 def _role(now: Instant, role: Document) -> Cells:
-    return [_name(role), role.get("metadata", {}).get("creationTimestamp") or _UNKNOWN]
+    return [name_of(role), role.get("metadata", {}).get("creationTimestamp") or UNKNOWN]
 
 
 def _role_binding(now: Instant, binding: Document) -> Cells:
-    role, told = _part(binding, "roleRef"), dict[str, list[str]]()
+    role, told = part(binding, "roleRef"), dict[str, list[str]]()
     for subject in binding.get("subjects") or ():
         name = subject.get("name", "")
         account = f"{subject.get('namespace', '')}/{name}"
         told.setdefault(subject.get("kind", ""), []).append(account if subject.get("kind") == "ServiceAccount" else name)
     subjects = [", ".join(told.get(kind, ())) for kind in ("User", "Group", "ServiceAccount")]
-    return [_name(binding), f"{role.get('kind', '')}/{role.get('name', '')}", _age(now, binding), *subjects]
+    return [name_of(binding), f"{role.get('kind', '')}/{role.get('name', '')}", age(now, binding), *subjects]
 
 
 def _lease(now: Instant, lease: Document) -> Cells:
-    return [_name(lease), _part(lease, "spec").get("holderIdentity", ""), _age(now, lease)]
+    return [name_of(lease), part(lease, "spec").get("holderIdentity", ""), age(now, lease)]
 
 
 def _config_map(now: Instant, config_map: Document) -> Cells:
-    return [_name(config_map), len(_part(config_map, "data")) + len(_part(config_map, "binaryData")), _age(now, config_map)]
+    return [name_of(config_map), len(part(config_map, "data")) + len(part(config_map, "binaryData")), age(now, config_map)]
 
 
 def _service_account(now: Instant, account: Document) -> Cells:
-    return [_name(account), len(account.get("secrets") or ()), _age(now, account)]
+    return [name_of(account), len(account.get("secrets") or ()), age(now, account)]
 
 
 def _service(now: Instant, service: Document) -> Cells:
-    spec = _part(service, "spec")
+    spec = part(service, "spec")
     ports = ",".join(
         f"{port.get('port')}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol')}"
         for port in spec.get("ports") or ()
     )
     outside = spec.get("externalName") if spec.get("type") == "ExternalName" else ",".join(spec.get("externalIPs") or ())
-    pending = "<pending>" if spec.get("type") == "LoadBalancer" else _NONE
+    pending = "<pending>" if spec.get("type") == "LoadBalancer" else NONE
     selector = ",".join(f"{key}={value}" for key, value in sorted((spec.get("selector") or {}).items()))
-    shown = (spec.get("type", ""), spec.get("clusterIP") or _NONE, outside or pending, ports or _NONE)
-    return [_name(service), *shown, _age(now, service), selector or _NONE]
+    shown = (spec.get("type", ""), spec.get("clusterIP") or NONE, outside or pending, ports or NONE)
+    return [name_of(service), *shown, age(now, service), selector or NONE]
 
 
 def _scale(now: Instant, scale: Document) -> Cells:
-    spec, status = _part(scale, "spec"), _part(scale, "status")
-    return [_name(scale), spec.get("replicas", 0), status.get("replicas", 0), _age(now, scale)]
+    spec, status = part(scale, "spec"), part(scale, "status")
+    return [name_of(scale), spec.get("replicas", 0), status.get("replicas", 0), age(now, scale)]
 
 
 def _any(now: Instant, document: Document) -> Cells:
-    return [_name(document), _age(now, document)]
+    return [name_of(document), age(now, document)]
 
 
 def _status(now: Instant, status: Document) -> Cells:
@@ -463,6 +382,9 @@ _KINDS: dict[tuple[str, str], tuple[Callable[[Instant, Document], Cells], tuple[
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): (_role_binding, _BINDING),
     ("autoscaling/v1", "Scale"): (_scale, ("Name", "Desired|i", "Available|i", "Age")),
 }
+_KINDS |= workload_tables.KINDS
+_EVENT_COLUMNS = _KINDS["v1", "Event"][1]
+_KINDS["events.k8s.io/v1", "Event"] = (lambda now, event: _event(now, core_event(dict(event))), _EVENT_COLUMNS)
 _OTHERS = (_any, ("Name", "Age"))
 
 
@@ -497,7 +419,7 @@ def _custom(definition: Document) -> Callable[[Instant, Document], Cells]:
     wanted = definition.get("additionalPrinterColumns") or _AGE
 
     def render(now: Instant, document: Document) -> Cells:
-        return [_name(document), *(_custom_cell(now, column, document) for column in wanted)]
+        return [name_of(document), *(_custom_cell(now, column, document) for column in wanted)]
 
     return render
 
@@ -518,7 +440,7 @@ def _custom_cell(now: Instant, column: Document, document: Document) -> Any:
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date" if isinstance(value, str):
-            at = _instant(value)
+            at = instant(value)
             return "<invalid>" if at is None else human_duration(now - at)
     return None
 
