@@ -9,6 +9,7 @@ from apiserver_world import Stream, World, a_node, a_pod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elbowroom.apiserver.store import Store
 from elbowroom.cache import Reflector
 from elbowroom.machine import PeerConnected, Received, Send, seconds
 from elbowroom.wire import Call, Code, StreamBookmark, StreamCancel, StreamCredit, StreamEvent, encode_value
@@ -51,6 +52,58 @@ def test_a_watch_from_a_revision_tells_each_later_change_once_and_in_order() -> 
     assert [(event.revision, event.previous, event.sequence) for event in watch.events] == [(7, 6, 1), (8, 7, 2), (10, 8, 3)]
     last = msgspec.json.decode(watch.events[-1].object)
     assert last["metadata"]["resourceVersion"] == "10" and last["data"] == {"v": "1"}
+
+
+@given(
+    st.lists(st.sampled_from(["n1 pod", "n2 pod", "free pod", "n1 gone", "n1 touched", "n2 touched"]), max_size=12), st.booleans()
+)
+@settings(max_examples=60, deadline=None)
+def test_a_kubelet_that_opens_its_streams_anew_hears_what_it_missed_and_only_that(happened: list[str], restarted: bool) -> None:
+    world = World()
+    for node in ("n1", "n2"):
+        world.create("nodes", a_node(node))
+    world.create("pods", a_pod("standing", node="n1", grace=0), "default")
+    since = world.machine._store.revision  # type: ignore[attr-defined]
+    if restarted:
+        world = World(disk=world.disk)
+        since = world.machine._store.revision  # type: ignore[attr-defined]
+    readers = {"pods": "spec.nodeName=n1", "nodes": "metadata.name=n1"}
+    there = {
+        resource: world.watch(resource, fieldSelector=fields, resourceVersion=str(since)) for resource, fields in readers.items()
+    }
+    for number, what in enumerate(happened):
+        match what.split():
+            case ["n1", "gone"]:
+                world.create("pods", a_pod(f"gone-{number}", node="n1", grace=0), "default")
+                world.delete("pods", f"gone-{number}", "default")
+            case [node, "touched"]:
+                world.patch("nodes", node, {"metadata": {"labels": {"touched": str(number)}}})
+            case [node, "pod"]:
+                world.create("pods", a_pod(f"p{number}", node="" if node == "free" else node), "default")
+    back = {
+        resource: world.watch(resource, peer="kubelet/n1", fieldSelector=fields, resourceVersion=str(since))
+        for resource, fields in readers.items()
+    }
+    world.create("pods", a_pod("later", node="n1"), "default")
+    world.patch("nodes", "n1", {"metadata": {"labels": {"later": "yes"}}})
+    for resource in readers:
+        heard, missed = there[resource], back[resource]
+        assert missed.told == heard.told and missed.told
+        assert [event.revision for event in missed.events] == [event.revision for event in heard.events]
+
+
+def test_a_kubelet_that_missed_nothing_is_served_without_a_look_at_what_happened_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    world.create("nodes", a_node("n1"))
+    since = str(world.machine._store.revision)  # type: ignore[attr-defined]
+    for number in range(5):
+        config(world, f"c{number}")
+    monkeypatch.setattr(Store, "changes", lambda *_: pytest.fail("the log was gone through"))
+    for resource, fields in (("pods", "spec.nodeName=n1"), ("nodes", "metadata.name=n1")):
+        watch = world.watch(resource, peer="kubelet/n1", fieldSelector=fields, resourceVersion=since, allowWatchBookmarks="true")
+        assert watch.messages == []
+        world.wait(5.1)
+        assert [type(message) for message in watch.messages] == [StreamBookmark]
 
 
 def test_without_a_revision_a_watch_begins_with_the_state_but_no_mark() -> None:

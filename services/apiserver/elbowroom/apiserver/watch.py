@@ -90,6 +90,9 @@ class Watches:
         self._heap: list[tuple[Instant, int, str, int]] = []
         self._pushed = 0
         self._armed: Instant | None = None
+        self._changed: dict[_IndexKey, int] = {}
+        """The last revision that concerned a node, or the pods on it, of those after ``_known_from``."""
+        self._known_from: int | None = None
 
     def __len__(self) -> int:
         return len(self._watches)
@@ -100,6 +103,8 @@ class Watches:
         """Begin a stream: from the state or from a revision, as the query says. ``ApiError`` if it cannot be."""
         is_http = source.startswith("http/")
         query = request.query
+        if self._known_from is None:
+            self._known_from = self._store.revision
         wanted = filter_of(row, request)
         from_state = query.get("sendInitialEvents") in _TRUE
         _check_query(query)
@@ -119,7 +124,7 @@ class Watches:
             if revision < self._store.floor:
                 raise statuses.watch_too_old(revision, self._store.floor)
             watch.start = watch.previous = revision
-            watch.behind = min(revision, self._store.revision)
+            watch.behind = None if self._missed_nothing(watch) else min(revision, self._store.revision)
         limit = intake.parse_int(query["timeoutSeconds"]) if query.get("timeoutSeconds") else 0
         if limit > 0:
             watch.ends = Instant(now + seconds(limit))
@@ -127,7 +132,8 @@ class Watches:
         self._watches[source, number] = watch
         self._by_peer.setdefault(source, {})[number] = watch
         self._by_index.setdefault(watch.index, {})[source, number] = watch
-        effects += self._advance(now, watch)
+        if watch.behind is not None:
+            effects += self._advance(now, watch)
         self._schedule(watch, Instant(now + IDLE))
         return effects + self._arm()
 
@@ -163,6 +169,8 @@ class Watches:
         """Tell of changes that were just made (and are durable once the effects before these are carried out)."""
         effects: list[Effect] = []
         for change in changes:
+            if self._known_from is None:
+                self._known_from = change.revision - 1
             for watch in self._concerned(change):
                 if watch.behind is None:
                     if watch.credit > 0:
@@ -180,12 +188,22 @@ class Watches:
             keys.append(("pods", NODE_FIELD, node))
             if old is not None and (before := _node_of(old)) != node:
                 keys.append(("pods", NODE_FIELD, before))
+            self._changed.update(dict.fromkeys(keys[2:], change.revision))
+        elif record.resource == "nodes":
+            self._changed[keys[1]] = change.revision
         found: list[_Watch] = []
         for key in keys:
             watches = index.get(key)
             if watches:
                 found += watches.values()
         return found
+
+    def _missed_nothing(self, watch: _Watch) -> bool:
+        """Is it certain that nothing has concerned it since its start? A cluster's kubelets that all open their streams anew, after
+        a stall, must not each go through all that has happened: then they were late again, and would never be served."""
+        assert self._known_from is not None, "it is known once there is a watch"
+        is_kept = watch.index[:2] in (("pods", NODE_FIELD), ("nodes", "metadata.name"))
+        return is_kept and self._known_from <= watch.start and self._changed.get(watch.index, 0) <= watch.start
 
     def _tell(self, now: Instant, watch: _Watch, change: Change) -> list[Effect]:
         """Send the change as the watch sees it, if it sees it."""
