@@ -28,9 +28,9 @@ KUBELET = (
         "a kubelet that comes back takes what its pods want for what they were allocated",
         (
             Change(
-                "elbowroom.kubelet.machine:Kubelet._admit",
-                "pod = worker.allocated_pod",
-                "pod = worker.pod",
+                "elbowroom.kubelet.doorkeeper:Doorkeeper.admit",
+                "worker.allocated_pod",
+                "worker.pod",
             ),
         ),
         (_CRASHES + "test_a_pod_that_never_fitted_again_is_not_rejected_for_somebodys_wish",),
@@ -82,7 +82,7 @@ KUBELET = (
         "BR-011",
         "after a restart pods that have ended hold their room, and running ones are thrown out",
         (
-            Change("elbowroom.kubelet.machine:Kubelet._readmit", "worker.pod.is_terminal", "False"),
+            Change("elbowroom.kubelet.boot:_readmit", "worker.pod.is_terminal", "False"),
             Change(
                 "elbowroom.kubelet.worker:PodWorker.active",
                 "self.admitted and not self.gone and not self.over and not self.pod.is_terminal",
@@ -97,9 +97,8 @@ KUBELET = (
         "a pod that grew after it was placed is started on a node that has no room for it",
         (
             Change(
-                "elbowroom.kubelet.machine:Kubelet._admit",
-                "admission.refusal(pod, spec_requests(pod), others, self.node, restarted=ran,"
-                " state=self.machine_state, managers=self.scaling.admit)",
+                "elbowroom.kubelet.doorkeeper:Doorkeeper.admit",
+                "admission.refusal(pod, spec_requests(pod), others, kubelet.node, restarted=ran, state=state, managers=managers)",
                 "None",
             ),
         ),
@@ -111,7 +110,7 @@ KUBELET = (
         "a deferred resize is not tried again when a neighbour has shrunk",
         (
             Change(
-                "elbowroom.kubelet.machine:Kubelet._change",
+                "elbowroom.kubelet.intake:Intake.change",
                 "counted is not None and worker.active and shrinks(counted, worker.counts)",
                 "False",
             ),
@@ -354,7 +353,7 @@ KUBELET = (
         "a pod made anew under an old name gets what the old one had",
         (
             Change(
-                "elbowroom.kubelet.machine:Kubelet._on_pod",
+                "elbowroom.kubelet.intake:Intake.told",
                 "known is not None and (change.new is None or change.new.metadata.uid != known.uid)",
                 "known is not None and change.new is None",
             ),
@@ -367,7 +366,7 @@ KUBELET = (
         "a pod that was marked not ready from outside stays so",
         (
             Change(
-                "elbowroom.kubelet.machine:Kubelet._change",
+                "elbowroom.kubelet.intake:Intake.change",
                 "not worker.over and not told_soon",
                 "False",
             ),

@@ -131,8 +131,8 @@ RACES = (
         "the end of a pod wakes no resize that waits for its room",
         (
             Change(
-                "elbowroom.kubelet.machine:Kubelet._remove",
-                "if len(self._resizes):\n    self._resizes.attempt_all(now, PODS_REMOVED)",
+                "elbowroom.kubelet.intake:Intake.remove",
+                "if len(resizes):\n    resizes.attempt_all(now, PODS_REMOVED)",
                 "",
             ),
         ),

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from elbowroom.api.objects import Node, ObjectMeta, Pod, PodStatus
 from elbowroom.cache import Backoff
 from elbowroom.kubelet import manifests
+from elbowroom.kubelet.alarms import Alarms
 from elbowroom.kubelet.manifests import API_SOURCE, CONFIG_MIRROR, CONFIG_SOURCE, Manifests, StaticPod
 from elbowroom.kubelet.publisher import FINAL
 from elbowroom.kubelet.worker import PodWorker
@@ -25,14 +26,15 @@ LOOK_SECONDS = 5.0
 class Services(Protocol):
     """What the static pods need of their kubelet."""
 
+    alarms: Alarms
+
     @property
     def node(self) -> Node: ...
     def emit(self, *effects: Effect) -> None: ...
     def run_static(self, now: Instant, pod: Pod, target: str, seen: dict[str, Any]) -> PodWorker: ...
-    def change_static(self, now: Instant, worker: PodWorker, pod: Pod, seen: dict[str, Any] | None) -> None: ...
+    def change_static(self, now: Instant, worker: PodWorker, new: Pod, seen: dict[str, Any] | None) -> None: ...
     def end_static(self, now: Instant, worker: PodWorker) -> None: ...
     def leaves(self, key_or_uid: str) -> bool: ...
-    def wake_mirror(self, key: str, at: Instant) -> None: ...
     def retarget(self, worker: PodWorker, target: str) -> None: ...
 
 
@@ -56,7 +58,8 @@ def from_api(metadata: ObjectMeta) -> ObjectMeta:
 
 
 class StaticPods:
-    """See the module. Contexts of its calls: ``("mirror", key, what)``; what is ``create`` or ``delete``."""
+    """See the module. Contexts of its calls: ``("mirror", key, what)``; what is ``create`` or ``delete``. Its alarms are ``mirror``
+    and a key."""
 
     def __init__(self, kubelet: Services, calls: Calls) -> None:
         self._kubelet, self._calls = kubelet, calls
@@ -179,11 +182,11 @@ class StaticPods:
         answer = end.api()
         if 200 <= answer.status < 300:
             self._backoff.reset(key)
-            self._kubelet.wake_mirror(key, Instant(now + seconds(LOOK_SECONDS)))
+            self._kubelet.alarms.put("mirror", key, Instant(now + seconds(LOOK_SECONDS)))
             return
         why = answer.body[:300].decode(errors="replace")
         self._kubelet.emit(Note("kl.api.failed", {"what": f"{what} mirror", "pod": key, "status": answer.status, "why": why}))
-        self._kubelet.wake_mirror(key, Instant(now + self._backoff.next(key)))
+        self._kubelet.alarms.put("mirror", key, Instant(now + self._backoff.next(key)))
 
     def look_again(self, now: Instant, key: str) -> None:
         """Some time after a call that failed, or of which the watch has not told."""
