@@ -1,6 +1,7 @@
 """Laws of a node: what holds whatever the order, the sizes and the losses."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,10 +14,10 @@ from test_kubelet_crashes import actuated_was_allocated, limits_hold
 from elbowroom.api.objects import Pod, ResourceRequirements
 from elbowroom.api.resources import of
 from elbowroom.kubelet import actuation
+from elbowroom.kubelet.account import Account
 from elbowroom.kubelet.actuation import PodConfig
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
-from elbowroom.kubelet.worker import PodWorker
 from elbowroom.machine import Instant, Received, seconds
 from elbowroom.wire import Call, Message
 from elbowroom.wire.cri import LinuxResources
@@ -59,7 +60,7 @@ def test_a_neighbour_counts_the_largest_of_its_sums_and_never_what_it_wishes(lay
         Pod,
     )
     layer = PodResources(containers={name: ResourceRequirements(requests=size) for name, size in allocated.items()})
-    counts = PodWorker(Neighbours(layer), pod, Instant(0)).counts  # type: ignore[arg-type]
+    counts = Account(Neighbours(layer), SimpleNamespace(pod=pod, uid="u")).counts  # type: ignore[arg-type]
 
     def total(part: Mapping[str, Mapping[str, str]], resource: str) -> int:
         return sum(of(size)[resource] for size in part.values())

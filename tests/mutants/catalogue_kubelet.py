@@ -14,10 +14,10 @@ KUBELET = (
         "a container that dies while its resize waits comes back with what nobody allocated",
         (
             Change(
-                "elbowroom.kubelet.worker:PodWorker._start",
-                "container, sandbox = action.container, self.sandbox.sandbox",
-                "container = next(c for c in actuation.containers_of(self.pod) if c.name == action.container.name)\n"
-                "sandbox = self.sandbox.sandbox",
+                "elbowroom.kubelet.containers:Containers.start",
+                "container, sandbox = action.container, owner.sandbox.sandbox",
+                "container = next(c for c in actuation.containers_of(owner.pod) if c.name == action.container.name)\n"
+                "sandbox = owner.sandbox.sandbox",
             ),
         ),
         (_REPORTS + "test_a_container_that_dies_while_its_resize_waits_comes_back_as_it_was",),
@@ -39,7 +39,7 @@ KUBELET = (
         "a-deferred-desire-counts-on-the-node",
         "BR-005",
         "what a pod waits for is taken from its neighbours at once",
-        (Change("elbowroom.kubelet.worker:PodWorker.counts", "pod = self.allocated_pod", "pod = self.pod"),),
+        (Change("elbowroom.kubelet.account:Account.counts", "pod = self.allocated_pod", "pod = self._owner.pod"),),
         (_REPORTS + "test_what_a_pod_waits_for_is_not_taken_from_its_neighbours",),
     ),
     Mutant(

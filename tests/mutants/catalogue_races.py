@@ -50,7 +50,7 @@ RACES = (
         "what-was-told-is-not-compared",
         "BR-072",
         "a kubelet that died between a call and its record takes the record for the truth",
-        (Change("elbowroom.kubelet.worker:PodWorker._correct", BODY, "return"),),
+        (Change("elbowroom.kubelet.account:Account.correct", BODY, "return"),),
         (_REPORTS + "test_what_the_runtime_was_told_in_an_earlier_life_is_set_right",),
     ),
     Mutant(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from elbowroom.api.objects import Container, Pod
-from elbowroom.kubelet.actuation import latest, starts_at
+from elbowroom.kubelet.actuation import containers_of, latest, starts_at
 from elbowroom.machine import Instant, seconds
 from elbowroom.wire.cri import ContainerState, SandboxState
 
@@ -248,6 +248,13 @@ def _superseded(sandbox: SandboxState) -> ContainerState | None:
         if seen[state.name] > 2 and state.state == "exited":
             return state
     return None
+
+
+def next_start(pod: Pod, sandbox: SandboxState | None, now: Instant) -> Instant | None:
+    """When the next startup probe succeeds: what waits for that goes on, and it is told."""
+    states = latest(sandbox)
+    starts = (starts_at(c, states.get(c.name)) for c in containers_of(pod) if c.startup_probe)
+    return min((at for at in starts if at > now), default=None)
 
 
 # ---------------------------------------------------------------- crash back-off

@@ -1,0 +1,109 @@
+"""What one pod was allocated, what its containers were given of it, and what the pod counts for among its neighbours."""
+
+from typing import Protocol
+
+import msgspec
+
+from elbowroom.api.objects import Pod, ResourceRequirements
+from elbowroom.api.resources import Resources, effective_requests, maximum, spec_requests
+from elbowroom.kubelet import actuation
+from elbowroom.kubelet.actuation import latest
+from elbowroom.kubelet.allocation import with_allocation
+from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
+from elbowroom.kubelet.config import KubeletConfig
+from elbowroom.kubelet.managers.manager import Managers
+from elbowroom.machine import Effect, Note
+from elbowroom.wire.cri import SandboxState
+
+
+class Services(Protocol):
+    """What is needed of the kubelet."""
+
+    config: KubeletConfig
+    allocated: Checkpoint
+    actuated: Checkpoint
+    managers: Managers
+
+    def emit(self, *effects: Effect) -> None: ...
+
+
+class Owner(Protocol):
+    """What is needed of the pod's worker."""
+
+    pod: Pod
+
+    @property
+    def uid(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+
+
+class Account:
+    """One pod's lines in the two checkpoints, and what follows from them."""
+
+    def __init__(self, kubelet: Services, owner: Owner) -> None:
+        self._kubelet, self._owner = kubelet, owner
+        self._counts: tuple[Pod, PodResources | None, Resources] | None = None
+        self._allocated: tuple[Pod, PodResources | None, Pod] | None = None
+
+    @property
+    def layer(self) -> PodResources | None:
+        """What it was allocated."""
+        return self._kubelet.allocated.get(self._owner.uid)
+
+    @property
+    def actuated(self) -> PodResources:
+        """What was handed to the runtime."""
+        return self._kubelet.actuated.get(self._owner.uid) or PodResources()
+
+    @property
+    def allocated_pod(self) -> Pod:
+        """The pod with its allocated resources."""
+        pod, layer = self._owner.pod, self.layer
+        if self._allocated is None or self._allocated[0] is not pod or self._allocated[1] is not layer:
+            made = pod if layer is None else with_allocation(pod, layer, self._kubelet.config)
+            self._allocated = (pod, layer, made)
+        return self._allocated[2]
+
+    @property
+    def counts(self) -> Resources:
+        """What the pod counts for among its neighbours: the largest of its allocation and what its status shows."""
+        layer = self.layer
+        if self._counts is None or self._counts[0] is not self._owner.pod or self._counts[1] is not layer:
+            level = self._kubelet.config.on("InPlacePodLevelResourcesVerticalScaling")
+            pod = self.allocated_pod
+            # The status may still call the last resize infeasible, and so leave out the spec: here that is the allocation.
+            counts = maximum(spec_requests(pod), effective_requests(pod, pod_level_status=level))
+            self._counts = (self._owner.pod, layer, counts)
+        return self._counts[2]
+
+    @property
+    def unbound(self) -> frozenset[str]:
+        """Its containers that have CPUs of their own, and so no CPU quota."""
+        return self._kubelet.managers.unbound(self.allocated_pod)
+
+    # ------------------------------------------------------------ what was handed to the runtime
+
+    def record(self, name: str, resources: ResourceRequirements, cause: str) -> None:
+        """Actuated is what was handed to the runtime."""
+        owner = self._owner
+        self._kubelet.actuated.put_container(owner.uid, name, resources)
+        allocated = next((c.resources for c in actuation.containers_of(self.allocated_pod) if c.name == name), resources)
+        own = msgspec.to_builtins(actuation.own_values(resources, allocated))
+        facts = {"pod": owner.key, "uid": owner.uid, "containers": {name: own}, "cause": cause}
+        self._kubelet.emit(Note("kl.actuated", facts))
+
+    def correct(self, sandbox: SandboxState) -> None:
+        """Actuated is what the runtime was last told, even where an answer was lost; that it was found is written down, too, for
+        nothing may follow that would write it."""
+        if self.layer is None:
+            return
+        layer, level = self.actuated, self.allocated_pod.spec.resources
+        for state in latest(sandbox).values():
+            recorded = layer.of(state.name)
+            if state.state != "running" or recorded is None:
+                continue
+            found = actuation.told(state, actuation.amounts(recorded, layer.level or level, unbound=state.name in self.unbound))
+            if found is not None:
+                self.record(state.name, found.record(), "found")
+                self._kubelet.emit(*self._kubelet.actuated.save())
