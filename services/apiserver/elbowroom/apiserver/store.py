@@ -11,6 +11,7 @@ version, resource, namespace, name, whether it is a deletion, and the document a
 
 import zlib
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ from elbowroom.machine import Persist
 FORMAT = 1
 FLOOR_KEY = "floor"
 LOG_PREFIX = "log/"
+PARSED_MAX = 4096
+"""So many of the states written last stay parsed: parsed they take five times their bytes, and most are never looked into again."""
 
 _encode_row = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder(enc_hook=float).encode  # numbers that remember how they were written
@@ -104,6 +107,7 @@ class Store:
         self._collections: dict[str, _Collection] = {}
         self._ring: list[Change] = []  # the change of revision r is at r - floor - 1
         self._garbage: list[int] = []
+        self._parsed: deque[Record] = deque()
 
     # ------------------------------------------------------------ reading
 
@@ -161,6 +165,12 @@ class Store:
             yield ring[index]
             index += 1
 
+    def change(self, revision: int) -> Change:
+        """The change of that revision; ``CompactedError`` if it is no longer known."""
+        if revision <= self.floor:
+            raise CompactedError
+        return self._ring[revision - self.floor - 1]
+
     @staticmethod
     def _keys(collection: _Collection, namespace: str) -> list[str]:
         if not namespace:
@@ -194,7 +204,11 @@ class Store:
         revision = self.revision + 1
         document["metadata"]["resourceVersion"] = str(revision)
         data = _encode_json(document)
-        change = Change(revision, Record(resource, namespace, name, revision, data, document), old, deleted)
+        record = Record(resource, namespace, name, revision, data, document)
+        self._parsed.append(record)
+        if len(self._parsed) > PARSED_MAX:
+            self._parsed.popleft().release()
+        change = Change(revision, record, old, deleted)
         row = _encode_row((FORMAT, resource, namespace, name, deleted, data))
         self._apply(change)
         self._ring.append(change)

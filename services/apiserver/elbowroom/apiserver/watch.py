@@ -8,7 +8,8 @@ Bookmarks tell that nothing was lost: 200 ms after the last event, then every 5 
 """
 
 import heapq
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -79,6 +80,13 @@ def _index_of(wanted: Filter) -> _IndexKey:
     return resource, "", ""
 
 
+def _is_kept(key: _IndexKey) -> bool:
+    """Are the revisions kept that concern watches of this index? Not for each object that ever was, but for nodes' and whole
+    resources'."""
+    resource, field, _ = key
+    return field in ("", NODE_FIELD) or resource == "nodes"
+
+
 class Watches:
     """All streams of the API server. Every method gives the effects; ``store`` is read, never changed."""
 
@@ -90,8 +98,8 @@ class Watches:
         self._heap: list[tuple[Instant, int, str, int]] = []
         self._pushed = 0
         self._armed: Instant | None = None
-        self._changed: dict[_IndexKey, int] = {}
-        """The last revision that concerned a node, or the pods on it, of those after ``_known_from``."""
+        self._changed: dict[_IndexKey, list[int]] = {}
+        """The revisions that concerned a resource, a node, or the pods on it: those after ``_known_from`` that are still known."""
         self._known_from: int | None = None
 
     def __len__(self) -> int:
@@ -124,7 +132,7 @@ class Watches:
             if revision < self._store.floor:
                 raise statuses.watch_too_old(revision, self._store.floor)
             watch.start = watch.previous = revision
-            watch.behind = None if self._missed_nothing(watch) else min(revision, self._store.revision)
+            watch.behind = min(revision, self._store.revision)
         limit = intake.parse_int(query["timeoutSeconds"]) if query.get("timeoutSeconds") else 0
         if limit > 0:
             watch.ends = Instant(now + seconds(limit))
@@ -132,8 +140,7 @@ class Watches:
         self._watches[source, number] = watch
         self._by_peer.setdefault(source, {})[number] = watch
         self._by_index.setdefault(watch.index, {})[source, number] = watch
-        if watch.behind is not None:
-            effects += self._advance(now, watch)
+        effects += self._advance(now, watch)
         self._schedule(watch, Instant(now + IDLE))
         return effects + self._arm()
 
@@ -171,7 +178,11 @@ class Watches:
         for change in changes:
             if self._known_from is None:
                 self._known_from = change.revision - 1
-            for watch in self._concerned(change):
+            keys = self._keys(change)
+            for key in keys:
+                if _is_kept(key):
+                    self._changed.setdefault(key, []).append(change.revision)
+            for watch in self._concerned(keys):
                 if watch.behind is None:
                     if watch.credit > 0:
                         effects += self._tell(now, watch, change)
@@ -179,31 +190,42 @@ class Watches:
                         watch.behind = change.revision - 1
         return effects + self._arm() if effects else effects
 
-    def _concerned(self, change: Change) -> list[_Watch]:
+    @staticmethod
+    def _keys(change: Change) -> list[_IndexKey]:
+        """What watches of this change may be indexed by."""
         record, old = change.record, change.old
-        index = self._by_index
         keys = [(record.resource, "", ""), (record.resource, "metadata.name", record.name)]
         if record.resource == "pods":
             node = _node_of(record)
             keys.append(("pods", NODE_FIELD, node))
             if old is not None and (before := _node_of(old)) != node:
                 keys.append(("pods", NODE_FIELD, before))
-            self._changed.update(dict.fromkeys(keys[2:], change.revision))
-        elif record.resource == "nodes":
-            self._changed[keys[1]] = change.revision
+        return keys
+
+    def _concerned(self, keys: Iterable[_IndexKey]) -> list[_Watch]:
         found: list[_Watch] = []
         for key in keys:
-            watches = index.get(key)
+            watches = self._by_index.get(key)
             if watches:
                 found += watches.values()
         return found
 
-    def _missed_nothing(self, watch: _Watch) -> bool:
-        """Is it certain that nothing has concerned it since its start? A cluster's kubelets that all open their streams anew, after
-        a stall, must not each go through all that has happened: then they were late again, and would never be served."""
-        assert self._known_from is not None, "it is known once there is a watch"
-        is_kept = watch.index[:2] in (("pods", NODE_FIELD), ("nodes", "metadata.name"))
-        return is_kept and self._known_from <= watch.start and self._changed.get(watch.index, 0) <= watch.start
+    def _changes(self, watch: _Watch) -> Iterator[Change]:
+        """The changes after those that the watch was told of; where it is known, only those that may concern it.
+
+        A cluster's kubelets that all open their streams anew, after a stall, must not each go through all that has happened: they
+        would find the API server silent again, and begin anew for ever.
+        """
+        behind, known_from = watch.behind, self._known_from
+        assert behind is not None, "only a watch that is behind reads on"
+        if known_from is None or behind < known_from or not _is_kept(watch.index):
+            yield from self._store.changes(behind)
+            return
+        if behind < self._store.floor:
+            raise CompactedError
+        revisions = self._changed.get(watch.index, [])
+        for revision in revisions[bisect_right(revisions, behind) :]:
+            yield self._store.change(revision)
 
     def _tell(self, now: Instant, watch: _Watch, change: Change) -> list[Effect]:
         """Send the change as the watch sees it, if it sees it."""
@@ -255,7 +277,7 @@ class Watches:
                 effects.append(Send(watch.source, StreamBookmark(watch.id, watch.sequence, watch.start, True)))
         assert watch.behind is not None
         try:
-            for change in self._store.changes(watch.behind):
+            for change in self._changes(watch):
                 if watch.credit <= 0 and self._concerns(watch, change):
                     return effects
                 effects += self._tell(now, watch, change) if change.record.resource == watch.index[0] else []
@@ -274,6 +296,10 @@ class Watches:
     def compacted(self) -> list[Effect]:
         """The floor rose: end the watches whose next change is no longer known."""
         floor = self._store.floor
+        for key, revisions in list(self._changed.items()):
+            del revisions[: bisect_right(revisions, floor)]
+            if not revisions:
+                del self._changed[key]
         lost = [watch for watch in self._watches.values() if watch.behind is not None and watch.behind < floor]
         effects: list[Effect] = []
         for watch in lost:
