@@ -419,6 +419,21 @@ def test_a_patch_is_refused_soon_that_is(serve: Serve, what: str) -> None:
     serve(scenario)
 
 
+def test_an_object_larger_than_the_store_takes_is_refused(serve: Serve) -> None:
+    async def scenario(it: Whole) -> None:
+        def sized(size: int) -> dict[str, Any]:
+            return {"metadata": {"name": "x"}, "spec": {"containers": [{"name": "c", "image": "i", "args": ["x" * size]}]}}
+
+        before = await revision(it)
+        async with beating(it):
+            answer = await it.ask("POST", PODS, sized(1_600_000))
+        assert (answer.status, answer.json()["reason"]) == (413, "RequestEntityTooLarge")
+        assert await revision(it) == before
+        assert (await it.ask("POST", PODS, sized(1_400_000))).status == 201
+
+    serve(scenario)
+
+
 # ---------------------------------------------------------------- names and heads
 
 

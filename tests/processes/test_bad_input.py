@@ -1,16 +1,22 @@
 """Bad input costs who sends it, and nobody else: the API answers in Kubernetes' words, the command line in one line."""
 
+import base64
 import shutil
 import socket
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from elbowroom.api.resources import actual_requests
+from elbowroom.apiserver.drivers.certificates import client_certificate, make_credentials
+from elbowroom.client import HttpClient
 from elbowroom.testing.cluster import Cluster, Ran, running, until
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -163,6 +169,65 @@ def test_the_api_refuses(cluster: Cluster, heartbeat: Heartbeat, what: str) -> N
     )
     assert status["message"].startswith(message)
     until("the server beats on", lambda: len(heartbeat.seconds) > before + 1)
+
+
+def a_client(cluster: Cluster, folder: Path, user: str, *groups: str) -> HttpClient:
+    """A client with a certificate of the cluster's authority, and no other proof of who it is."""
+    certificate, key = client_certificate(make_credentials(cluster.home / "data" / "pki"), user, groups)
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    proof = {"client-certificate-data": certificate, "client-key-data": key}
+    config["users"][0]["user"] = {name: base64.b64encode(pem).decode() for name, pem in proof.items()}
+    path = folder / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return HttpClient(path)
+
+
+def test_a_flood_costs_its_sender_alone(cluster: Cluster, heartbeat: Heartbeat, tmp_path: Path) -> None:
+    binding = {
+        "metadata": {"name": "noisy"},
+        "roleRef": {"kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "User", "name": "noisy"}],
+    }
+    cluster.ask("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+    noisy = a_client(cluster, tmp_path, "noisy")
+    try:
+        said = [noisy.request("POST", PODS, b" " * 1_000_000).status for _ in range(4)]
+        assert said[0] == 400 and set(said) <= {400, 429}  # how many are refused depends on how fast they come
+    finally:
+        noisy.close()
+    resize = a_resize("2")
+    cluster.ask("PATCH", f"{PODS}/v/resize", resize, kind="application/strategic-merge-patch+json")
+    until("the node goes on", lambda: actual_requests(cluster.pods()["v"]).get("cpu") == 2000)
+
+
+def test_a_kubelet_over_https_is_held_to_its_own_node(cluster: Cluster, tmp_path: Path) -> None:
+    kubelet = a_client(cluster, tmp_path, "system:node:node-9", "system:nodes")
+    try:
+        assert kubelet.get(PODS).status == kubelet.get("/api/v1/nodes/node-1").status == kubelet.get(f"{PODS}/v").status == 403
+        lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1"
+        assert kubelet.patch(lease, {"spec": {}}, "application/merge-patch+json").status == 403
+    finally:
+        kubelet.close()
+
+
+def test_who_connects_and_says_nothing_keeps_nobody_out(cluster: Cluster, heartbeat: Heartbeat) -> None:
+    address = cluster.status()["server"].removeprefix("https://").split(":")
+    silent = [socket.create_connection((address[0], int(address[1]))) for _ in range(300)]
+    try:
+        with closing(cluster.client()) as client:
+            assert client.get("/livez").status == 200
+        before = len(heartbeat.seconds)
+        until("the server beats on", lambda: len(heartbeat.seconds) > before + 1)
+    finally:
+        for one in silent:
+            one.close()
+
+
+def test_no_token_is_written_down(cluster: Cluster) -> None:
+    tokens = make_credentials(cluster.home / "data" / "pki").tokens.values()
+    written = [path for path in cluster.home.rglob("*") if path.is_file() and path.name not in ("tokens.json", "kubeconfig")]
+    assert any(path.suffix == ".log" for path in written)
+    assert not [path for path in written for token in tokens if token.encode() in path.read_bytes()]
 
 
 def test_nobody_else_noticed(cluster: Cluster, heartbeat: Heartbeat) -> None:

@@ -151,7 +151,7 @@ def _depth(text: str) -> int:
 
 # ---------------------------------------------------------------- Go's words
 
-_SPACE = " \t\r\n"
+_SPACES, _PLAIN, _DIGITS = re.compile(r"[ \t\r\n]*"), re.compile(r'[^"\\\x00-\x1f]*'), re.compile(r"[0-9]*")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
 
@@ -184,8 +184,13 @@ class _Scanner:
             self._fail("after top-level value")
 
     def _skip(self) -> None:
-        while self._at < len(self._text) and self._text[self._at] in _SPACE:
-            self._at += 1
+        self._pass(_SPACES)
+
+    def _pass(self, run: re.Pattern[str]) -> None:
+        """Go on to the end of such a run of characters, which may be megabytes long."""
+        found = run.match(self._text, self._at)
+        assert found is not None, "a run may be empty"
+        self._at = found.end()
 
     def _peek(self) -> str:
         if self._at >= len(self._text):
@@ -257,7 +262,11 @@ class _Scanner:
 
     def _string(self) -> None:
         self._at += 1
-        while (char := self._peek()) != '"':
+        while True:
+            self._pass(_PLAIN)
+            char = self._peek()
+            if char == '"':
+                break
             if char < " ":
                 self._fail("in string literal")
             self._at += 1
@@ -276,8 +285,7 @@ class _Scanner:
     def _digits(self, context: str) -> None:
         if self._peek() not in "0123456789":
             self._fail(context)
-        while self._at < len(self._text) and self._text[self._at] in "0123456789":
-            self._at += 1
+        self._pass(_DIGITS)
 
     def _number(self) -> None:
         if self._text[self._at] == "-":
