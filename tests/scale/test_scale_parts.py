@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.deploy import config
+from elbowroom.deploy.bench.gauge import kind_of, queues
 from elbowroom.deploy.bench.watching import Pods, Seen
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.main import app
 from elbowroom.deploy.scale import command, judging
-from elbowroom.deploy.scale.gauge import kind_of, queues
 from elbowroom.deploy.scale.plan import GROWN, HIGH, plan
 from elbowroom.deploy.scale.plot import HEIGHT, WIDTH, number, percentiles, plot, rates
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from elbowroom.deploy import control, launch
+from elbowroom.deploy.bench.gauge import Gauge
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 
@@ -24,16 +25,17 @@ class Other:
 
 
 class Running:
-    """A context: a cluster of so many nodes, brought up by the command as a person would."""
+    """A context: a cluster of so many nodes, brought up by the command (with these options too) as a person would."""
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, *options: str) -> None:
         self.scratch = Path(tempfile.mkdtemp(prefix="elbowroom-bench-"))
         self._home = Home("bench", self.scratch)
-        self._nodes = nodes
+        self._nodes, self._options = nodes, options
         self.seconds_to_ready = 0.0
 
     def __enter__(self) -> "Running":
-        command = [sys.executable, "-m", "elbowroom.deploy.main", "up", "--name", "bench", "--nodes", str(self._nodes), "--detach"]
+        wanted = ["--name", "bench", "--nodes", str(self._nodes), *self._options]
+        command = [sys.executable, "-m", "elbowroom.deploy.main", "up", *wanted, "--detach"]
         began = time.perf_counter()
         done = subprocess.run(command, env=_environment(self.scratch), capture_output=True, text=True, check=False)
         self.seconds_to_ready = time.perf_counter() - began
@@ -55,12 +57,21 @@ class Running:
         return self._home.kubeconfig
 
     @property
+    def bus(self) -> str:
+        """Where the API server listens for peers."""
+        return f"ipc://{self._home.state().sockets}/apiserver.sock"
+
+    @property
     def supervisor_pid(self) -> int:
         return self._home.state().pid
 
     @property
     def history(self) -> Path:
         return Path(self.status()["history"])
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """What the cluster's processes have spent since they began, by kind."""
+        return {kind: spent for kind, spent in Gauge(self.supervisor_pid).weigh().cpu.items() if spent}
 
     def signal(self, component: str, signal: str, *, stay_dead: bool = False) -> None:
         """What the command ``kill`` does."""

@@ -1,6 +1,7 @@
 """What this machine can do at best, measured in the same run: no figure can be better than these."""
 
 import os
+import sqlite3
 import tempfile
 import threading
 import time
@@ -46,6 +47,50 @@ def zmq_round_trip_ms(directory: Path, count: int = 2000) -> float:
     answering.join()
     context.term()
     return percentile(times, 0.5)
+
+
+def zmq_fan_out_per_second(directory: Path, readers: int, messages: int = 200) -> float:
+    """How many messages a second one ROUTER hands to so many DEALERs of the same process, each message to all of them."""
+    address = f"ipc://{directory}/fan-out.sock"
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with context.socket(zmq.ROUTER) as router:
+        router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        router.bind(address)
+        dealers = [context.socket(zmq.DEALER) for _ in range(readers)]
+        for number, dealer in enumerate(dealers):
+            dealer.setsockopt(zmq.ROUTING_ID, f"reader/{number}".encode())
+            dealer.connect(address)
+            dealer.send(b"here")
+        names = [router.recv_multipart()[0] for _ in dealers]
+        began = time.perf_counter()
+        for _ in range(messages):
+            for name in names:
+                router.send_multipart([name, b"x" * 1536])
+            for dealer in dealers:
+                dealer.recv()
+        took = time.perf_counter() - began
+        for dealer in dealers:
+            dealer.close(linger=0)
+    context.term()
+    return readers * messages / took
+
+
+def sqlite_rows_per_second(directory: Path, group: int, seconds: float = 0.5) -> float:
+    """Rows a second made durable by SQLite (WAL, FULL), so many to a commit."""
+    with tempfile.TemporaryDirectory(dir=directory) as folder:
+        database = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA synchronous=FULL")
+        database.execute("CREATE TABLE log (revision INTEGER PRIMARY KEY, value BLOB)")
+        value, rows, began = b"x" * 1536, 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            database.execute("BEGIN")
+            database.executemany("INSERT INTO log (value) VALUES (?)", [(value,)] * group)
+            database.execute("COMMIT")
+            rows += group
+        took = time.perf_counter() - began
+        database.close()
+    return rows / took
 
 
 def pss_mib(pid: int) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvloop
 
-from elbowroom.deploy.bench import endtoend, judging, measures, scheduling
+from elbowroom.deploy.bench import dense, endtoend, judging, measures, preempting, scheduling, serving
 from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import PEER, Figure, shown
 from elbowroom.deploy.errors import UserError
@@ -37,11 +37,22 @@ MEASURES = (
     Measure("bound-100", "scheduling", alone=lambda: endtoend.of_size(100)),
     Measure("bound-1000", "scheduling", alone=lambda: endtoend.of_size(1_000)),
     Measure("bound-5000", "scheduling", alone=lambda: endtoend.of_size(5_000)),
+    Measure("dense", "scheduling", alone=dense.growth),
     Measure("cache-memory", "scheduling", alone=scheduling.memory),
     Measure("pod-rate", "scheduling", on_any=measures.pod_rate),
     Measure("resize-rate", "api", on_any=measures.resize_rate),
+    Measure("get-pod", "api", on_any=serving.get_pod),
+    Measure("list-5000", "api", on_any=serving.list_pods),
+    Measure("write-to-watch", "api", on_any=serving.write_to_watch),
+    Measure("fan-out-100", "api", on_any=serving.fan_out),
+    Measure("watchers-500", "api", on_any=serving.many_watchers),
+    Measure("bus", "api", on_ten=serving.on_the_bus),
+    Measure("codec", "api", alone=serving.decoding),
     Measure("resize-latency", "resize-preemption", on_any=measures.resize_latency),
     Measure("preemption-latency", "resize-preemption", on_ten=measures.preemption_latency),
+    Measure("preemption-storm-100", "resize-preemption", alone=lambda: preempting.of_size(100)),
+    Measure("preemption-storm-1000", "resize-preemption", alone=lambda: preempting.of_size(1_000)),
+    Measure("preemption-storm-5000", "resize-preemption", alone=lambda: preempting.of_size(5_000)),
     Measure("decision", "resize-preemption", alone=measures.decision_time),
     Measure("cpu-decisions", "resize-preemption", alone=measures.cpu_decisions),
     Measure("judge-a-million", "histories", alone=judging.judge_a_million),

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -9,11 +10,11 @@ import uvloop
 
 from elbowroom.client import context_of
 from elbowroom.deploy import config, control, launch
+from elbowroom.deploy.bench.gauge import Gauge
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 from elbowroom.deploy.scale import judging, report
 from elbowroom.deploy.scale.drive import Run, drive
-from elbowroom.deploy.scale.gauge import Gauge
 from elbowroom.deploy.scale.plan import Plan, plan
 from elbowroom.deploy.scale.view import View
 
@@ -26,6 +27,7 @@ def run(nodes: int, pods: int, growing: int | None, lanes: int, per_process: int
     if html is not None:
         _see_that_it_can_be_written(html)
     load = os.getloadavg()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing may be left running
     scratch = Path(tempfile.mkdtemp(prefix="elbowroom-scale-"))
     try:
         made, history = driven(wanted, lanes, per_process, Home(NAME, scratch))

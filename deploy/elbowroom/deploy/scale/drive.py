@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elbowroom.client import Context
+from elbowroom.deploy.bench.gauge import Gauge, Weight, queues
 from elbowroom.deploy.bench.http import Connection
 from elbowroom.deploy.bench.watching import Pods, Seen, watching
 from elbowroom.deploy.errors import UserError
-from elbowroom.deploy.scale.gauge import Gauge, Weight, queues
 from elbowroom.deploy.scale.plan import GROWN, PATCH, PRIORITIES, RESIZED, Plan, resize
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -9,8 +9,8 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from elbowroom.deploy.bench.figures import percentile, shown
+from elbowroom.deploy.bench.gauge import KINDS
 from elbowroom.deploy.scale.drive import GROWS, RESIZES, Run
-from elbowroom.deploy.scale.gauge import KINDS
 from elbowroom.deploy.scale.judging import Judgement
 from elbowroom.deploy.scale.plot import Plot, percentiles, plot, rates
 

@@ -1,0 +1,48 @@
+"""The benchmarks that take a cluster, each told to do little: they come to their end, and say what they did."""
+
+import pytest
+import uvloop
+
+from elbowroom.deploy.bench import preempting, serving
+from elbowroom.deploy.bench.clusters import Running
+from elbowroom.deploy.bench.figures import Figure
+
+
+def test_each_resize_of_the_preemption_benchmark_takes_the_victims_that_it_needs() -> None:
+    alone, storm = preempting.of_size(6, episodes=4, alone=2)
+    assert alone.details["episodes"] == storm.details["episodes"] == 2
+    assert storm.details["victims needed"] == storm.details["victims taken"] == 6
+    assert 0 < alone.value < 60_000 and storm.value > 0
+
+
+@pytest.mark.parametrize(("nodes", "episodes", "used"), [(5, 200, [1, 2, 3, 4, 5]), (1000, 4, [1, 251, 501, 751])])
+def test_the_preemption_benchmark_fills_every_node_and_spreads_its_resizes(nodes: int, episodes: int, used: list[int]) -> None:
+    wished = preempting.wishes(nodes, episodes)
+    assert [wish.node for wish in wished] == used
+    assert {wish.victims for wish in wished} == {1, 2}
+    gibibytes: dict[str, int] = {}
+    for manifest in preempting.manifests(nodes, wished):
+        memory = manifest["spec"]["containers"][0]["resources"]["requests"]["memory"]
+        node = manifest["spec"]["nodeName"]
+        gibibytes[node] = gibibytes.get(node, 0) + int(memory.removesuffix("Gi"))
+    assert gibibytes == {f"node-{number}": preempting.NODE_GI for number in range(1, nodes + 1)}
+
+
+def test_the_api_benchmarks_come_to_their_end_and_leave_no_pod() -> None:
+    async def taken() -> list[Figure]:
+        return [
+            *await serving.get_pod(cluster, requests=5),
+            *await serving.list_pods(cluster, count=20, lists=2),
+            *await serving.write_to_watch(cluster, trials=3),
+            *await serving.fan_out(cluster, readers=5, trials=3),
+            *await serving.many_watchers(cluster, readers=10, rate=50, seconds=0.4),
+            *await serving.on_the_bus(cluster, writers=2, seconds=0.2, trials=3),
+            *await serving.get_pod(cluster, requests=1),
+        ]
+
+    with Running(0) as cluster:
+        figures = {figure.name: figure for figure in uvloop.run(taken())}
+    assert {"get-pod-p50", "list-20", "write-to-watch-p50", "fan-out-5", "watchers-10", "bus-patches"} <= set(figures)
+    assert all(figure.value > 0 and (figure.limit is None or figure.limit > 0) for figure in figures.values())
+    assert figures["watchers-10"].details["missed"] == 0
+    assert [figure.name for figure in serving.decoding(times=100)] == ["decode-pod"]
