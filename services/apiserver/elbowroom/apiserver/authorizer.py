@@ -32,11 +32,11 @@ _READS = ("get", "list", "watch")
 _SCHEDULER_RIGHTS = frozenset(
     (verb, what)
     for verbs, whats in (
-        (("create", "patch", "update"), ("events",)),
+        (("create", "patch", "update"), ("events", "events.events.k8s.io")),
         (("create",), ("pods/binding", "bindings")),
         (("patch", "update"), ("pods/status",)),
         (("delete",), ("pods",)),
-        (("get", "create", "update", "patch"), ("leases",)),
+        (("get", "create", "update", "patch"), ("leases.coordination.k8s.io",)),
     )
     for verb in verbs
     for what in whats
@@ -91,7 +91,8 @@ def judge(request: ApiRequest, store: Store) -> Judgement:
     """May the request's user do that? Everything that allows it is asked before roles and bindings are."""
     if MASTERS in request.groups:
         return _ALLOWED
-    what = f"{request.resource}/{request.subresource}" if request.subresource else request.resource
+    what = f"{request.resource}.{request.group}" if request.group else request.resource
+    what = f"{what}/{request.subresource}" if request.subresource else what
     why: str | None = None
     if NODES in request.groups and request.user.startswith(NODE_PREFIX):
         node = request.user.removeprefix(NODE_PREFIX)

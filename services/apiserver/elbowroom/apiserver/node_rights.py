@@ -16,8 +16,8 @@ Node = Mapping[str, Any]
 def judged(request: ApiRequest, node: str, store: Store) -> str | None:
     """Empty: the node may do that; a text: why it may not, if nobody else lets it; None: it is nothing that is decided here."""
     verb = request.verb
-    match request.resource:
-        case "leases" if not request.subresource:
+    match f"{request.resource}.{request.group}" if request.group else request.resource:
+        case "leases.coordination.k8s.io" if not request.subresource:
             return _lease(request, node)
         case "serviceaccounts":
             return _service_account(request, node, store)
@@ -31,9 +31,9 @@ def judged(request: ApiRequest, node: str, store: Store) -> str | None:
             if not request.namespace:
                 return "can only read namespaced object of this type"
             return _related(request.resource, request.namespace, _name(request), node, store)
-        case "services" | "runtimeclasses" if verb in _READS and not request.subresource:
+        case "services" | "runtimeclasses.node.k8s.io" if verb in _READS and not request.subresource:
             return ""
-        case "events" if verb in ("create", "patch", "update") and not request.subresource:
+        case "events" | "events.events.k8s.io" if verb in ("create", "patch", "update") and not request.subresource:
             return ""
         case _:
             return None
