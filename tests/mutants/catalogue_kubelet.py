@@ -220,9 +220,9 @@ KUBELET = (
         "the condition of a resize that was taken back before anything was done is never removed",
         (
             Change(
-                "elbowroom.kubelet.worker:PodWorker._judge_progress",
-                "not going_on and self.in_progress is not None and not self._midway",
-                "not going_on and self.in_progress is not None and not self._midway and self.sandbox is not self.shown_sandbox",
+                "elbowroom.kubelet.progress:Progress.judge",
+                "not going_on and owner.in_progress is not None and not owner.midway",
+                "not going_on and owner.in_progress is not None and not owner.midway and owner.sandbox is not owner.shown_sandbox",
             ),
         ),
         (_MACHINE + "test_going_back_ends_a_failing_resize",),

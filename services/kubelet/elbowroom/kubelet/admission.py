@@ -38,15 +38,18 @@ class Crowd:
 
     @staticmethod
     def of(members: Iterable[Neighbour]) -> "Crowd":
+        """All of them; no two have one uid."""
         found = {neighbour.pod.uid: neighbour for neighbour in members}
         return Crowd(found, add(*(neighbour.counts for neighbour in found.values())))
 
     @property
     def count(self) -> int:
+        """How many there are."""
         return len(self.everybody) - (self.absent in self.everybody)
 
     @property
     def members(self) -> list[Neighbour]:
+        """Each of them."""
         return [neighbour for uid, neighbour in self.everybody.items() if uid != self.absent]
 
     def without(self, uid: str) -> "Crowd":
@@ -71,6 +74,7 @@ class Lack:
 
     @property
     def message(self) -> str:
+        """In upstream's words."""
         return (
             f"Node didn't have enough resource: {self.resource}, requested: {self.requested}, "
             f"used: {self.used}, capacity: {self.capacity}"

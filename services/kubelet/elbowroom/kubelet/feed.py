@@ -36,6 +36,7 @@ class RuntimeFeed:
         return effects
 
     def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[ContainerEvent], bool]:
+        """What follows from an input: effects, events in their order, and whether some were missed."""
         match happened:
             case Received(_, StreamEvent(id=self._id) as event):
                 if event.sequence <= self._sequence:

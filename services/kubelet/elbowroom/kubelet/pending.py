@@ -62,5 +62,6 @@ class PendingQueue:
         self._uids = [uid for uid in self._uids if uid in kept]
 
     def remove(self, uid: str) -> None:
+        """It waits no longer, if it did."""
         if uid in self._uids:
             self._uids.remove(uid)

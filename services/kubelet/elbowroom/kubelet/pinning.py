@@ -3,7 +3,7 @@
 One runtime call at a time, like everything that is done for a pod; what fails is tried again in the next round.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -23,6 +23,7 @@ class Services(Protocol):
     scaling: Scaling
 
     def emit(self, *effects: Effect) -> None: ...
+    def make_way(self, now: Instant, uids: Iterable[str]) -> None: ...
     def moved(self, now: Instant) -> None: ...
 
 
@@ -47,6 +48,16 @@ class Pinner:
     def __init__(self, kubelet: Services, owner: Owner, stopping: Callable[[], Collection[str]]) -> None:
         self._kubelet, self._owner, self._stopping = kubelet, owner, stopping
         self.due = False
+        self.holds_up = False
+        """A container is to be made once others have left its CPUs."""
+
+    def must_wait(self, now: Instant, container: str) -> bool:
+        """May the container not be made yet, since somebody still runs on its CPUs? Then they are moved at once."""
+        blockers = self._kubelet.scaling.blockers(self._owner.uid, container)
+        self.holds_up = bool(blockers)
+        if blockers:
+            self._kubelet.make_way(now, blockers)
+        return self.holds_up
 
     @property
     def hindered(self) -> bool:

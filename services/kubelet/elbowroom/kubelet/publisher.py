@@ -77,6 +77,7 @@ class Publication:
         return {**self.seen, **self.sent, "conditions": _overlaid(self.seen, self.sent)}
 
     def patch(self) -> dict[str, Any]:
+        """What brings the API server to what is wanted, whether or not a doubtful patch happened."""
         assert self.wanted is not None, "there is something to say"
         made = patches.patch(self.target, self.wanted, self._known(), self.owned)
         if self.doubtful is None:
@@ -101,6 +102,7 @@ class Publisher:
         self._backoff = Backoff(0.2, 30.0)
 
     def add(self, namespace: str, name: str, uid: str, target: str | None = None) -> Publication:
+        """There is something to say of this pod from now on; ``target`` as in ``Publication``, None if it is the ``uid``."""
         return self._known.setdefault(uid, Publication(namespace, name, uid, uid if target is None else target))
 
     def retarget(self, uid: str, target: str) -> None:
@@ -109,9 +111,11 @@ class Publisher:
         self._known[uid] = Publication(old.namespace, old.name, uid, target, wanted=old.wanted, owned=old.owned)
 
     def get(self, uid: str) -> Publication | None:
+        """That of the pod; None if there is nothing to say of it any more."""
         return self._known.get(uid)
 
     def forget(self, uid: str) -> None:
+        """Nothing is to be said of the pod any more."""
         self._known.pop(uid, None)
         self._backoff.reset(uid)
 

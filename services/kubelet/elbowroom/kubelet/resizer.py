@@ -123,6 +123,7 @@ class Resizer:
         return actuation.settled(actuation.cgroup_of(pod, self._owner.unbound), current)
 
     def is_due(self, now: Instant) -> bool:
+        """Is there something that a step would change, and no need to wait for it?"""
         return now >= self.retry_at and self.is_unsettled(now)
 
     def drop(self) -> None:

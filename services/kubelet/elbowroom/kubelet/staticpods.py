@@ -154,6 +154,7 @@ class StaticPods:
         return True
 
     def reconcile_all(self, now: Instant) -> None:
+        """``reconcile`` each mirror that there is or should be."""
         for key in [*self._runs, *(key for key in self._mirrors if key not in self._runs)]:
             self.reconcile(now, key)
 

@@ -16,7 +16,6 @@ from elbowroom.api.resources import Resources
 from elbowroom.kubelet import actuation, lifecycle
 from elbowroom.kubelet.account import Account
 from elbowroom.kubelet.actuation import PodConfig, latest
-from elbowroom.kubelet.allocation import summary
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.containers import Containers
@@ -27,6 +26,7 @@ from elbowroom.kubelet.metrics import Metrics
 from elbowroom.kubelet.pinning import Pinner
 from elbowroom.kubelet.podsandbox import PodSandbox
 from elbowroom.kubelet.previews.scaling import Scaling
+from elbowroom.kubelet.progress import Progress
 from elbowroom.kubelet.resizer import CALL_SECONDS, Done, Failed, Resizer
 from elbowroom.kubelet.runtimecall import RuntimeCall
 from elbowroom.kubelet.status.shown import Eviction, ResizeCondition, Shown
@@ -90,7 +90,6 @@ class PodWorker:
         self.started = now
         self.pending: ResizeCondition | None = None
         self.in_progress: ResizeCondition | None = None
-        self.resized = False
         self.eviction: Eviction | None = None
         self.shown_sandbox: SandboxState | None = None
         self.shown_actuated = PodResources()
@@ -106,12 +105,11 @@ class PodWorker:
         self._resizer = Resizer(kubelet, self)
         self._rest_until = Instant(0)
         self._call = RuntimeCall(kubelet.metrics, self._send, self.doubt)
-        self._box = PodSandbox(kubelet, self)
+        self._pod_sandbox = PodSandbox(kubelet, self)
         self._crashes = CrashLoop(kubelet, self)
         self._containers = Containers(kubelet, self, self._crashes, lambda: self._ending)
+        self._progress = Progress(kubelet, self)
         self._pinner = Pinner(kubelet, self, lambda: self._containers.stopping)
-        self._starts_later = False
-        """A container is to be made once others have left its CPUs."""
 
     # ------------------------------------------------------------ views
 
@@ -160,6 +158,7 @@ class PodWorker:
 
     @property
     def busy(self) -> bool:
+        """Is a runtime call in flight?"""
         return self._call.in_flight
 
     @property
@@ -204,6 +203,7 @@ class PodWorker:
 
     @property
     def ending(self) -> bool:
+        """Is the pod to end?"""
         return self._ending is not None
 
     def adopt(self, sandbox: SandboxState | None) -> None:
@@ -214,7 +214,7 @@ class PodWorker:
         if self.shown_sandbox is None:
             self.shown_sandbox, self.shown_actuated = sandbox, self.actuated
         if sandbox is not None:
-            self._box.found(sandbox)
+            self._pod_sandbox.found(sandbox)
             if not self.busy:
                 self._account.correct(sandbox)
             self._containers.found(sandbox)
@@ -227,11 +227,7 @@ class PodWorker:
     @property
     def resize_word(self) -> str:
         """Where its resize stands, in a word; empty if there was none."""
-        if self.pending is not None:
-            return self.pending.reason
-        if self.in_progress is not None:
-            return "InProgress"
-        return "Succeeded" if self.resized else ""
+        return self._progress.word
 
     def look(self, now: Instant) -> None:
         """Something happened to a container: look at the runtime before going on."""
@@ -289,7 +285,7 @@ class PodWorker:
             pass
 
     @property
-    def _midway(self) -> bool:
+    def midway(self) -> bool:
         """A container was told to stop and others wait for it: not the time to tell of it."""
         return self._ending is None and bool(self._containers.stopping)
 
@@ -297,7 +293,7 @@ class PodWorker:
         """The start of a chain: are resizes done or under way (RC-132, RC-133)? Then tell the API server."""
         self._chain = True
         self._again = False
-        self._judge_progress(now)
+        self._progress.judge(now)
         if self._about_to_end:
             return  # the next word is the last
         self.shown_sandbox, self.shown_actuated = self.sandbox, self.actuated
@@ -311,27 +307,12 @@ class PodWorker:
             return False
         return self._ending is not None or lifecycle.is_over(self.pod, latest(self.sandbox))
 
-    def _judge_progress(self, now: Instant) -> None:
-        if self.layer is None or self.over:
-            return
-        pod = self.allocated_pod
-        held = self._kubelet.scaling.holds_back(self.uid, self.sandbox, under_way=self.in_progress is not None)
-        going_on = held or actuation.in_progress(pod, self.actuated, self.sandbox)
-        if going_on and self.in_progress is None:
-            self.in_progress = ResizeCondition("", "", pod.metadata.generation, now, now)
-        elif not going_on and self.in_progress is not None and not self._midway:
-            generation = self.in_progress.generation
-            self.in_progress, self.resized = None, True
-            message = f"Pod resize completed: {summary(pod, generation)}"
-            self._kubelet.event(now, self.pod, "Normal", "ResizeCompleted", message)
-            self._kubelet.emit(Note("kl.resized", {"pod": self.key, "uid": self.uid, "gen": generation}))
-
     def _advance(self, now: Instant) -> bool:
         """One step; True if another may follow at once."""
         if self.gone:
             return self._leave(now)
-        if self._box.wants_workload:
-            self._box.tell_workload(now)
+        if self._pod_sandbox.wants_workload:
+            self._pod_sandbox.tell_workload(now)
             return False
         if self._pinner.due and self._may_resize and self._pinner.move(now):
             return False
@@ -342,9 +323,10 @@ class PodWorker:
             action = lifecycle.next_action(situation)
         match action:
             case lifecycle.RunSandbox():
-                self._box.make(now)
+                self._pod_sandbox.make(now)
             case lifecycle.StartContainer():
-                if not action.created and self._must_wait(now, action.container.name):
+                if not action.created and self._pinner.must_wait(now, action.container.name):
+                    self._kubelet.wake(self, Instant(now + seconds(SANDBOX_RETRY_SECONDS)))
                     return False
                 self._containers.start(now, action)
             case lifecycle.StopContainer(state, message):
@@ -354,7 +336,7 @@ class PodWorker:
             case lifecycle.Resize():
                 return self._resizer.go_on(now)
             case lifecycle.StopSandbox(sandbox):
-                self._box.stop(now, sandbox)
+                self._pod_sandbox.stop(now, sandbox)
             case lifecycle.Wait(until):
                 return self._rest(now, until)
             case lifecycle.Ended():
@@ -386,10 +368,10 @@ class PodWorker:
 
     def _rest(self, now: Instant, until: Instant | None) -> bool:
         """Nothing to do: look at the runtime once more if something was done, else wait."""
-        if self._touched and not self._midway:
+        if self._touched and not self.midway:
             self._refresh(now)
             return False
-        if self._again and not self._midway:
+        if self._again and not self.midway:
             self._begin(now)
             return True
         retry_at = self._resizer.retry_at
@@ -399,7 +381,7 @@ class PodWorker:
             for at in (until, retry, self._containers.stop_limit, lifecycle.next_start(self.pod, self.sandbox, now))
             if at is not None
         ]
-        if not self._midway:
+        if not self.midway:
             self._chain = False
         if wakes:
             self._kubelet.wake(self, max(min(wakes), now))
@@ -452,7 +434,7 @@ class PodWorker:
         except MalformedError as why:
             self.retry_later(now, Code.INTERNAL, str(why))
             return
-        midway = self._midway
+        midway = self.midway
         self.adopt(found[0] if found else None)
         if not midway:
             self._chain = False  # a new chain begins with the fresh view
@@ -483,16 +465,7 @@ class PodWorker:
     @property
     def waits_for_cpus(self) -> bool:
         """Is it to go on once others have left CPUs that it was given?"""
-        return self._starts_later or (self.runs and self._pinner.hindered)
-
-    def _must_wait(self, now: Instant, container: str) -> bool:
-        """May the container not be made yet, since somebody still runs on its CPUs? Then they are moved at once."""
-        blockers = self._kubelet.scaling.blockers(self.uid, container)
-        self._starts_later = bool(blockers)
-        if blockers:
-            self._kubelet.make_way(now, blockers)
-            self._kubelet.wake(self, Instant(now + seconds(SANDBOX_RETRY_SECONDS)))
-        return self._starts_later
+        return self._pinner.holds_up or (self.runs and self._pinner.hindered)
 
     # ------------------------------------------------------------ what its parts tell
 
@@ -505,10 +478,12 @@ class PodWorker:
         self._stale = True
 
     def state_of(self, container: str) -> ContainerState | None:
+        """The container with that id, as the runtime is known to have it."""
         containers = self.sandbox.containers if self.sandbox is not None else ()
         return next((c for c in containers if c.container == container), None)
 
     def put_state(self, state: ContainerState) -> None:
+        """The runtime has it like this now, by our own doing."""
         assert self.sandbox is not None, "a container is in a sandbox"
         kept = tuple(c for c in self.sandbox.containers if c.container != state.container)
         self.sandbox = msgspec.structs.replace(self.sandbox, containers=(*kept, state))
@@ -542,5 +517,5 @@ class PodWorker:
         for state in self.sandbox.containers:
             if state.state == "running":
                 self._containers.tell_killing(now, state, f"Stopping container {state.name}")
-        self._box.remove(now, self.sandbox.sandbox)
+        self._pod_sandbox.remove(now, self.sandbox.sandbox)
         return False

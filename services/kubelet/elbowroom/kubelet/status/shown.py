@@ -21,6 +21,7 @@ class ResizeCondition:
     probed: Instant
 
     def document(self, kind: str) -> dict[str, Any]:
+        """The condition as the API has it."""
         found: dict[str, Any] = {
             "type": kind,
             "observedGeneration": self.generation or None,
@@ -44,6 +45,7 @@ class Eviction:
 
     @property
     def disrupted(self) -> bool:
+        """Does the pod get the condition DisruptionTarget?"""
         return bool(self.disruption)
 
 
