@@ -132,6 +132,18 @@ def test_a_token_file_names_users_and_groups(tmp_path: Path) -> None:
     ]
 
 
+def test_who_bears_a_token_of_the_file_is_let_in(tmp_path: Path) -> None:
+    pki = tmp_path / "pki"
+    make_credentials(pki)
+    (pki / "tokens.csv").write_text('secret-of-bob,bob,u2,"ops"\n')
+
+    async def scenario(it: Whole) -> None:
+        answer = await it.ask("POST", WHO, {}, bearer("secret-of-bob"))
+        assert user_of(answer) == {"username": "bob", "groups": ["ops", "system:authenticated"]}
+
+    play(scenario, pki, tmp_path)
+
+
 # ---------------------------------------------------------------- tokens of service accounts
 
 

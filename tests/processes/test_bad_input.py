@@ -1,9 +1,11 @@
 """Bad input costs who sends it, and nobody else: the API answers in Kubernetes' words, the command line in one line."""
 
 import base64
+import json
 import shutil
 import socket
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -221,6 +223,11 @@ def test_who_connects_and_says_nothing_keeps_nobody_out(cluster: Cluster, heartb
     finally:
         for one in silent:
             one.close()
+
+
+def test_the_bus_is_in_a_folder_that_nobody_else_can_enter(cluster: Cluster) -> None:
+    sockets = Path(json.loads((cluster.home / "state.json").read_text())["sockets"])
+    assert stat.S_IMODE(sockets.stat().st_mode) == 0o700 and list(sockets.iterdir())
 
 
 def test_no_token_is_written_down(cluster: Cluster) -> None:
