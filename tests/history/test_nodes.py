@@ -259,6 +259,13 @@ def test_under_faults_an_update_may_be_repeated() -> None:
     assert "I-16" not in broken(records)
 
 
+def test_where_no_kubelet_serves_anybody_may_say_what_a_pod_has() -> None:
+    records = a_good_run()
+    put_object(3, figures={"x": {"allocated": {"cpu": "1"}}})(records)
+    assert "I-02" in broken(records)
+    assert "I-02" not in broken([record for record in records if record["kind"] != "ckpt.loaded"])
+
+
 def test_where_clocks_jump_times_prove_nothing() -> None:
     records = a_good_run()
     at("2026-01-01T00:00:09Z", "2026-01-01T00:00:08Z")(records)
