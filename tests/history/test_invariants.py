@@ -294,6 +294,32 @@ def test_of_writes_that_were_announced_together_each_may_be_what_is_found(found:
     assert judge(history_of([*run, a_checkpoint("loaded", found)])).held is holds
 
 
+def a_new_disk(proc: str = "kubelet/n1", inc: int = 2) -> dict[str, Any]:
+    return {"kind": "disk.new", "proc": proc, "node": proc.partition("/")[2], "inc": inc, "why": "elsewhere"}
+
+
+@pytest.mark.parametrize(
+    ("between", "holds"),
+    [
+        ([], False),
+        ([a_new_disk()], True),
+        ([a_new_disk("runtime/n1")], False),
+        ([a_new_disk("kubelet/n2")], False),
+    ],
+    ids=["the same machine", "another machine", "only its runtime", "another node"],
+)
+def test_a_kubelet_that_begins_on_another_machine_finds_nothing(between: list[dict[str, Any]], holds: bool) -> None:
+    loaded = a_checkpoint("loaded", "") | {"inc": 2}
+    assert judge(history_of([a_checkpoint("tmp", "s1"), a_checkpoint("dirsync", "s1"), *between, loaded])).held is holds
+
+
+def test_a_copy_that_lives_on_where_the_disk_was_says_nothing_about_the_new_one() -> None:
+    new = [a_new_disk(), a_checkpoint("loaded", "") | {"inc": 2}, a_checkpoint("dirsync", "s2") | {"inc": 2}]
+    old, again = a_checkpoint("dirsync", "s1"), a_checkpoint("loaded", "s2") | {"inc": 3}
+    assert judge(history_of([a_checkpoint("dirsync", "s0"), *new, old, again])).held
+    assert not judge(history_of([a_checkpoint("dirsync", "s0"), *new, old, again | {"sha": "s1"}])).held
+
+
 @pytest.mark.parametrize(("invariant", "why", "change"), VIOLATIONS, ids=[f"{i}: {why}" for i, why, _ in VIOLATIONS])
 def test_a_broken_run_is_caught(invariant: str, why: str, change: Change) -> None:
     records = a_good_run()

@@ -144,6 +144,8 @@ def allocation_survives(history: History) -> Iterator[Violation]:
     since: dict[str, int] = {}
     """Node -> the life that began on a machine where it had kept nothing; an earlier one may go on elsewhere."""
     for record in history.kinds("ckpt.tmp", "ckpt.dirsync", "ckpt.loaded", "disk.new"):
+        if not record["proc"].startswith("kubelet/"):
+            continue  # a runtime's disk
         if record["kind"] == "disk.new":
             since[record["node"]] = record["inc"]
             for known in [known for known in (*durable, *begun) if known[0] == record["node"]]:

@@ -276,8 +276,9 @@ class Dialer:
     def redial(self, address: str) -> None:
         """The peer listens at ``address`` now: connect there."""
         if not self.address:
+            self._prepare(self.pump.socket, address)
+            self.pump.socket.connect(address)
             self.address = address
-            self._dial()
             return
         was_open = self.open
         self.close()
@@ -305,17 +306,21 @@ class Dialer:
 
     def _connect(self) -> None:
         socket = self._context.socket(zmq.DEALER)
+        try:
+            self._prepare(socket, self.address)
+        except ValueError:
+            socket.close()
+            raise
         socket.setsockopt(zmq.ROUTING_ID, self._name.encode())
         monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
         self._monitor = Pump(self._loop, monitor, self._on_event)
         self.pump = Pump(self._loop, socket, self._received)
         if self.address:
-            self._dial()
+            socket.connect(self.address)
 
-    def _dial(self) -> None:
-        configure(self.pump.socket, self.address)
-        secure(self.pump.socket, self.address, self._keys, listens=False)
-        self.pump.socket.connect(self.address)
+    def _prepare(self, socket: "zmq.Socket[bytes]", address: str) -> None:
+        configure(socket, address)
+        secure(socket, address, self._keys, listens=False)
 
     def _on_event(self, frames: list[bytes]) -> None:
         event = parse_monitor_message(frames)["event"]

@@ -32,6 +32,8 @@ from elbowroom.host.spec import DiskSpec, HostSpec, MachineSpec, encode
 HEAD = "node:__internal_head__"
 """The resource that Ray's head node has and no other."""
 ON_HEAD = ("apiserver",)
+CPUS_MIN = 0.001
+"""Of who claims nothing Ray heeds no wish where to go, unless it may go nowhere else."""
 
 
 def check_installed() -> None:
@@ -166,13 +168,19 @@ class Actors:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         cpus = self._cpus if process.startswith("nodes-") else 0.0
+        pinned = process in ON_HEAD
         strategy: Any = "SPREAD"
-        if process in ON_HEAD:
+        if pinned:
             strategy = NodeAffinitySchedulingStrategy(self._head, soft=False)
         elif not cpus:
             # Ray's own spreading would choose another machine at each restart, and leave behind what the process kept on disk.
             strategy = NodeAffinitySchedulingStrategy(self._least_used(process), soft=True)
-        options = {"max_restarts": -1, "max_task_retries": 0, "num_cpus": cpus, "scheduling_strategy": strategy}
+        options = {
+            "max_restarts": -1,
+            "max_task_retries": 0,
+            "num_cpus": 0 if pinned else max(cpus, CPUS_MIN),
+            "scheduling_strategy": strategy,
+        }
         return self._ray.remote(HostActor).options(**options).remote()
 
     def _least_used(self, process: str) -> str:

@@ -27,8 +27,7 @@ def _lines(home: Home, component: str, *, follow: bool) -> Iterator[str]:
         yield from _read([own], follow=follow)
         return
     # A machine that shares its process: its lines bear its name as their second word.
-    kind = component.partition("/")[0]
-    shared = sorted(home.logs.glob(f"{kind}s-*.log")) if "/" in component else []
+    shared = sorted(home.logs.glob("nodes-*.log")) if "/" in component else []
     found = False
     for line in _read(shared, follow=False):
         if line.split(" ", 2)[1:2] == [component]:
