@@ -48,6 +48,8 @@ BEGINNING = Instant(1_767_225_600_000_000_000)
 """2026-01-01T00:00:00Z."""
 RESTART_SECONDS = 0.1
 NEMESIS = "nemesis"
+_FULL = 1 << 30
+"""More writes than any run makes."""
 _OWN = frozenset(ENVELOPE)
 
 
@@ -63,6 +65,10 @@ class _Process:
     work: Callable[[Any], Any] | None
     sync_seconds: tuple[float, float]
     skew: int = 0
+    jump: int = 0
+    """How far this life's clock was moved, beside its skew."""
+    sync_fails: bool = False
+    """The next write is handed over, and its fsync fails."""
     mortal: bool = True
     life: int = 0
     """Rises at each start and each death: what was scheduled for an older life does not happen."""
@@ -370,11 +376,47 @@ class World:
         if span is not None:
             self.after(span, end)
 
+    def fill_disk(self, name: str, span: float) -> None:
+        """Let every write to a machine's disk fail for so many seconds. Who writes dies, starts again and finds it still full."""
+        disk = self._processes[name].disk
+        self._fault("begin", "disk full", {"machine": name})
+        disk.failing = _FULL
+
+        def heal() -> None:
+            disk.failing = 0
+            self._fault("end", "disk full", {"machine": name})
+
+        self.after(span, heal)
+
+    def fail_sync(self, name: str) -> None:
+        """Let the fsync of a machine's next write fail, which it does not survive; what was handed over is there or not."""
+        self._processes[name].sync_fails = True
+
+    def step_clock(self, name: str, by: float, span: float | None = None) -> None:
+        """Let the clock of a machine jump by so many seconds, and back again after ``span``. Another life has the right time."""
+        process = self._processes[name]
+        life = process.life
+        self._fault("begin", "clock step", {"machine": name, "seconds": by})
+        self._jump(process, seconds(by))
+
+        def heal() -> None:
+            if process.life == life:
+                self._jump(process, -seconds(by))
+            self._fault("end", "clock step", {"machine": name, "seconds": by})
+
+        if span is not None:
+            self.after(span, heal)
+
+    def _jump(self, process: _Process, by: int) -> None:
+        process.jump += by
+        for timer, at in process.timers.items():
+            self._ring(process, timer, at)
+
     def calm(self) -> None:
         """End every fault: links whole, frames safe, disks sound, nobody paused or dead, nothing armed but what was planned."""
         self._failpoints = [point for point in self._failpoints if point.planned]
         for process in self._processes.values():
-            process.disk.failing = 0
+            process.disk.failing, process.sync_fails = 0, False
         self._deaths.clear()
         self.network.disturbances.clear()
         for connection in self.network.all():
@@ -428,12 +470,13 @@ class World:
     # ------------------------------------------------------------ lives
 
     def _time(self, process: _Process) -> Instant:
-        return Instant(self.now + process.skew)
+        return Instant(self.now + process.skew + process.jump)
 
     def _die(self, process: _Process) -> None:
         process.life += 1
         process.machine = None
-        process.paused = process.writing = False
+        process.paused = process.writing = process.sync_fails = False
+        process.jump = 0
         process.inbox.clear()
         process.pending.clear()
         process.timers.clear()
@@ -478,15 +521,15 @@ class World:
         life = process.life
 
         def fire() -> None:
-            if process.life != life or process.timers.get(name) != at:
-                return
+            if process.life != life or process.timers.get(name) != at or self._time(process) < at:
+                return  # of a clock that was put back meanwhile the timer was set anew
             del process.timers[name]
             if process.paused:
                 process.late.append(name)
             else:
                 self._feed(process, TimerFired(name))
 
-        self.at(Instant(at - process.skew), fire)
+        self.at(Instant(at - process.skew - process.jump), fire)
 
     # ------------------------------------------------------------ effects
 
@@ -558,6 +601,9 @@ class World:
                 process.disk.reached()
                 waits = self._pass(process, labels[0])
                 self.at(Instant(self.now + part + waits), lambda: goes_on(labels[1:]))
+                return
+            if process.sync_fails:
+                self._crash(process, RESTART_SECONDS, {"why": "an fsync failed"})
                 return
             process.disk.finish()
             process.writing = False

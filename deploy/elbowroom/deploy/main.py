@@ -58,11 +58,6 @@ class StatusFormat(StrEnum):
     JSON = "json"
 
 
-class Scenario(StrEnum):
-    PREEMPTION = "preemption"
-    RESIZE_STORM = "resize-storm"
-
-
 class Experiment(StrEnum):
     PREEMPTION = "preemption"
 
@@ -251,7 +246,9 @@ def check(
 
 @app.command()
 def explore(
-    scenario: Annotated[Scenario, typer.Argument(help="Which story.")],
+    scenario: Annotated[
+        str, typer.Argument(help="preemption, resize-storm, a scenario of chaos (chaos/NAME, see 'chaos list'), or its YAML file.")
+    ],
     count: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 100,
     first_seed: Annotated[int, typer.Option("--first-seed", help="The first of them.")] = 1,
     minutes: Annotated[float | None, typer.Option("--minutes", min=0.0, help="Stop after so long.")] = None,
@@ -271,13 +268,19 @@ def explore(
     ] = False,
     deaths: Annotated[bool, typer.Option("--deaths", help="One seed: a death before each single effect.")] = False,
     pairs: Annotated[int, typer.Option("--pairs", min=0, metavar="N", help="One seed: so many pairs of faults at steps.")] = 0,
-    profile: Annotated[ProfileName, typer.Option(help="The design or the release.")] = ProfileName.LAB,
+    profile: Annotated[ProfileName, typer.Option(help="The design or the release; of chaos its file says.")] = ProfileName.LAB,
+    duration: Annotated[
+        str | None, typer.Option("--duration", metavar="10s", help="Of chaos: so many virtual seconds.", show_default="the file's")
+    ] = None,
 ) -> None:
     """Tell a story in one process, on a seeded bus and a virtual clock, once for each seed; exit 1 names those that went wrong."""
+    from elbowroom.deploy.chaos import command
     from elbowroom.deploy.explore import run as runs
     from elbowroom.deploy.explore import show
 
-    story, name = scenario.value, profile.value
+    story, name = scenario, profile.value
+    long = command.seconds(duration) if duration is not None else None
+    runs.scenario_of(story, long)  # or it is none
     if replay is not None or shrink is not None:
         try:
             points = tuple(runs.Point.of(text) for text in at or ())
@@ -285,16 +288,16 @@ def explore(
         except ValueError as why:
             raise UserError(str(why)) from why
         seed, hostile = (replay if replay is not None else shrink) or 0, not quiet and not points
-        one = runs.Run(seed, hostile=hostile, profile=name, scenario=story, points=points, kept=kept)
+        one = runs.Run(seed, hostile=hostile, profile=name, scenario=story, points=points, kept=kept, duration=long)
         raise typer.Exit(0 if (show.replay(one) if replay is not None else show.shrink(one)) else 1)
     if deaths:
-        wanted, what = runs.deaths(first_seed, name, story), "deaths, one before each effect"
+        wanted, what = runs.deaths(first_seed, name, story, long), "deaths, one before each effect"
     elif pairs:
-        wanted, what = runs.pairs(first_seed, pairs, name, story), "pairs of faults at steps"
+        wanted, what = runs.pairs(first_seed, pairs, name, story, long), "pairs of faults at steps"
     elif systematic:
-        wanted, what = runs.systematic(first_seed, name, story), "faults, one at each step"
+        wanted, what = runs.systematic(first_seed, name, story, long), "faults, one at each step"
     else:
-        wanted, what = runs.seeds(first_seed, count, name, story), "seeds with faults"
+        wanted, what = runs.seeds(first_seed, count, name, story, long), "seeds with faults"
     raise typer.Exit(0 if show.explore(wanted, what, jobs=jobs, minutes=minutes) else 1)
 
 

@@ -42,16 +42,23 @@ def links(nodes: Sequence[str]) -> list[tuple[str, str]]:
 class SimulatedCluster:
     """API server, scheduler and controllers in a world of their own; nodes are added.
 
-    ``prepare`` is shown the world before anything happens in it.
+    ``prepare`` is shown the world before anything happens in it; ``configs`` is what a machine is told beside the profile, by name.
     """
 
-    def __init__(self, seed: int, profile: Profile | None = None, prepare: Callable[[World], None] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        profile: Profile | None = None,
+        prepare: Callable[[World], None] | None = None,
+        configs: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         self.world = World(seed)
         if prepare is not None:
             prepare(self.world)
         self._config = {"profile": (profile or profile_of("lab")).as_config()}
-        self.world.add("apiserver", apiserver.build, self._config)
-        self.world.add("scheduler", scheduler.build, self._config, dials=("apiserver",))
+        more = configs or {}
+        self.world.add("apiserver", apiserver.build, {**self._config, **more.get("apiserver", {})})
+        self.world.add("scheduler", scheduler.build, {**self._config, **more.get("scheduler", {})}, dials=("apiserver",))
         self.world.add("controllers", controllers.build, self._config, dials=("apiserver",))
         self.client = self.world.client
         self.pods = self.client.mirror("pods", Pod, namespace="default")
@@ -74,17 +81,19 @@ class SimulatedCluster:
         """Create the Node and start its runtime and kubelet."""
         capacity = {"cpu": cpu, "memory": memory, "pods": "110"}
         notes = {"elbowroom.dev/node": "emulated", **(annotations or {})}
-        self.ask(
-            create(
-                "nodes",
-                {
-                    "apiVersion": "v1",
-                    "kind": "Node",
-                    "metadata": {"name": name, "annotations": notes, "labels": {"kubernetes.io/hostname": name}},
-                    "status": {"capacity": capacity, "allocatable": capacity},
-                },
-            )
+        self.add_node_of(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "annotations": notes, "labels": {"kubernetes.io/hostname": name}},
+                "status": {"capacity": capacity, "allocatable": capacity},
+            }
         )
+
+    def add_node_of(self, manifest: Mapping[str, Any]) -> None:
+        """Create that Node and start its runtime and kubelet."""
+        name = str(manifest["metadata"]["name"])
+        self.ask(create("nodes", manifest))
         self.world.add(f"runtime/{name}", runtime.build, {**self._config, "node": name})
         self.world.add(f"kubelet/{name}", kubelet.build, {**self._config, "node": name}, dials=("apiserver", f"runtime/{name}"))
 

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 
 from elbowroom.api.gates import Profile, profile_of
+from elbowroom.deploy.explore.chaos import Chaos, chaos
 from elbowroom.deploy.explore.cluster import SimulatedCluster
 from elbowroom.deploy.explore.outcome import Outcome, Story
 from elbowroom.deploy.explore.preemption import preemption
@@ -37,6 +39,12 @@ SCENARIOS: Mapping[str, Scenario] = {
     "preemption": Scenario(preemption, "victims"),
     "resize-storm": Scenario(storm, "allocated resizes"),
 }
+
+
+@lru_cache(maxsize=64)
+def scenario_of(name: str, duration: float | None = None) -> Scenario:
+    """A story, or a chaos scenario: a built-in one (``chaos/NAME`` where a story has that name) or a file's."""
+    return SCENARIOS.get(name) or Scenario(chaos(name, duration), "acknowledged writes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,8 @@ class Run:
     scenario: str = "preemption"
     points: tuple[Point, ...] = ()
     kept: tuple[int, ...] | None = None
+    duration: float | None = None
+    """Of a chaos scenario, in virtual seconds; None: as its file says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ def profile_for(name: str) -> Profile:
 
 def story_of(run: Run) -> Story:
     """The story that the run tells, without what is left out."""
-    story = SCENARIOS[run.scenario].plan(run.seed, profile_for(run.profile), hostile=run.hostile)
+    story = scenario_of(run.scenario, run.duration).plan(run.seed, profile_for(run.profile), hostile=run.hostile)
     return story if run.kept is None else story.keeping([story.parts[at] for at in run.kept])
 
 
@@ -124,7 +134,7 @@ def _prepared(run: Run, story: Story) -> SimulatedCluster:
             planned = len(run.points) == 1
             world.kill_at(point.peer, point.label, hits=point.hits, action=point.action, restart_after=BACK_AFTER, planned=planned)
 
-    cluster = SimulatedCluster(run.seed, story.profile, arm)
+    cluster = SimulatedCluster(run.seed, story.profile, arm, story.configs if isinstance(story, Chaos) else None)
     cluster.stays_safe()
     return cluster
 
@@ -176,20 +186,20 @@ def make(run: Run, story: Story | None = None) -> Ended:
     )
 
 
-def seeds(first: int, count: int, profile: str, scenario: str = "preemption") -> list[Run]:
+def seeds(first: int, count: int, profile: str, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
     """Hostile runs of so many seeds."""
-    return [Run(seed, hostile=True, profile=profile, scenario=scenario) for seed in range(first, first + count)]
+    return [Run(seed, hostile=True, profile=profile, scenario=scenario, duration=duration) for seed in range(first, first + count)]
 
 
-def deaths(seed: int, profile: str, scenario: str = "preemption") -> list[Run]:
+def deaths(seed: int, profile: str, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
     """A death before each effect that the run without faults carries out."""
-    made = make(Run(seed, profile=profile, scenario=scenario))
-    return [Run(seed, die_before=number, profile=profile, scenario=scenario) for number in range(1, made.effects + 1)]
+    quiet = Run(seed, profile=profile, scenario=scenario, duration=duration)
+    return [replace(quiet, die_before=number) for number in range(1, make(quiet).effects + 1)]
 
 
-def points_of(seed: int, profile: str, scenario: str) -> list[Point]:
+def points_of(seed: int, profile: str, scenario: str, duration: float | None = None) -> list[Point]:
     """Every labelled step that a run without faults passes, the first time and the last, with each kind of fault."""
-    run = Run(seed, profile=profile, scenario=scenario)
+    run = Run(seed, profile=profile, scenario=scenario, duration=duration)
     story = story_of(run)
     cluster = _prepared(run, story)
     story.tell(cluster, undisturbed=True)
@@ -202,16 +212,17 @@ def points_of(seed: int, profile: str, scenario: str) -> list[Point]:
     return [Point(peer, label, action, hits) for peer, label, hits in spots for action in ACTIONS]
 
 
-def systematic(seed: int, profile: str, scenario: str = "preemption") -> list[Run]:
+def systematic(seed: int, profile: str, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
     """Each of ``points_of``, once."""
-    return [Run(seed, profile=profile, scenario=scenario, points=(point,)) for point in points_of(seed, profile, scenario)]
+    run = Run(seed, profile=profile, scenario=scenario, duration=duration)
+    return [replace(run, points=(point,)) for point in points_of(seed, profile, scenario, duration)]
 
 
-def pairs(seed: int, count: int, profile: str, scenario: str = "preemption") -> list[Run]:
+def pairs(seed: int, count: int, profile: str, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
     """So many pairs of them, drawn from the seed."""
-    points, rng = points_of(seed, profile, scenario), random.Random(f"{seed}/pairs")
+    points, rng = points_of(seed, profile, scenario, duration), random.Random(f"{seed}/pairs")
     drawn = [tuple(rng.sample(points, 2)) for _ in range(count)]
-    return [Run(seed, profile=profile, scenario=scenario, points=pair) for pair in drawn]
+    return [Run(seed, profile=profile, scenario=scenario, points=pair, duration=duration) for pair in drawn]
 
 
 def shrunk(run: Run) -> tuple[Run, Ended]:

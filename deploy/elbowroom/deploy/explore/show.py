@@ -20,7 +20,7 @@ def replay(run: runs.Run) -> bool:
         return False
     print(made.report.text())
     world = made.world
-    print(f"{_named(run)}: {made.number} {runs.SCENARIOS[run.scenario].counts}, history {world.history_hash()}")
+    print(f"{_named(run)}: {made.number} {runs.scenario_of(run.scenario, run.duration).counts}, history {world.history_hash()}")
     return made.report.verdict == "valid"
 
 
@@ -59,7 +59,7 @@ def explore(wanted: Sequence[runs.Run], what: str, *, jobs: int, minutes: float 
             if failed <= SHOWN_MAX:
                 _failed(ended)
     spread = ", ".join(f"{number} in {times}" for number, times in sorted(numbers.items()))
-    counts = runs.SCENARIOS[wanted[0].scenario].counts if wanted else "numbers"
+    counts = runs.scenario_of(wanted[0].scenario, wanted[0].duration).counts if wanted else "numbers"
     print(f"{done} {what}: {failed} failed; {counts}: {spread}; {time.monotonic() - began:.1f} s")
     if done:
         rates = f"{effects / max(busy, 1e-9):,.0f} steps/s and {events / max(busy, 1e-9):,.0f} events/s a core"
@@ -84,6 +84,7 @@ def _failed(ended: runs.Ended) -> None:
 
 def _named(run: runs.Run) -> str:
     parts = [f"seed {run.seed}", run.profile]
+    parts += [f"--duration {run.duration:g}s"] if run.duration is not None else []
     parts += [f"death before effect {run.die_before}"] if run.die_before else []
     parts += [f"--at {point}" for point in run.points]
     parts += [f"--keep {_numbers(run.kept)}"] if run.kept is not None else []

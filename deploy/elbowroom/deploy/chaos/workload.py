@@ -1,0 +1,138 @@
+"""The workload of a scenario: the objects that are there from the start, and what users do, request by request.
+
+Nothing is sent here: real clients in threads and simulated ones in a virtual time do the same.
+"""
+
+import json
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import count
+from random import Random
+from typing import Any
+
+from elbowroom.deploy.chaos.scenario import Body, Pods, ReplicaSet, Resizer, Template, Visitor
+from elbowroom.rpc import create, patch
+from elbowroom.rpc.requests import delete
+from elbowroom.wire import ApiRequest, ApiResponse
+
+NAMESPACE = "default"
+AGAIN = (0, 409, 429, 500, 503, 504)
+"""Statuses after which a request is made again; 0 is no answer."""
+WAIT_SECONDS = 0.02
+"""Before it is made again."""
+WORKLOAD = "elbowroom.dev/workload"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request, made until it succeeds or is refused with a status that is ``allowed``."""
+
+    request: ApiRequest
+    allowed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """So many seconds in which nothing is done."""
+
+    seconds: float
+
+
+Doing = Generator[Ask | Wait, ApiResponse | None, None]
+"""What somebody does: told the answer to each request, None after a wait."""
+
+
+# ------------------------------------------------------------ what is there from the start
+
+
+def priorities(body: Body) -> Iterator[dict[str, Any]]:
+    for name, value in body.priorities.items():
+        yield {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+
+
+def pods(body: Body, nodes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The single pods, each bound to the next node."""
+    for place, (name, of) in enumerate(named(body)):
+        spec = {**_spec(of), "nodeSelector": {"kubernetes.io/hostname": nodes[place % len(nodes)]}}
+        yield _pod(name, spec, of)
+
+
+def named(body: Body) -> Iterator[tuple[str, Pods]]:
+    """The names of the single pods, each with what it is one of."""
+    for of in body.pods:
+        for number in range(1, of.count + 1):
+            yield f"{of.name}-{number}", of
+
+
+def pods_wanted(body: Body) -> int:
+    """How many pods there are before anybody does anything."""
+    return sum(of.count for of in body.pods) + sum(replicas.replicas for replicas in body.replica_sets)
+
+
+def replica_set(replicas: ReplicaSet) -> dict[str, Any]:
+    labels = {"app": replicas.name}
+    template = {"metadata": {"labels": labels, "annotations": _behaviour(replicas)}, "spec": _spec(replicas)}
+    spec = {"replicas": replicas.replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": replicas.name}, "spec": spec}
+
+
+def budget(replicas: ReplicaSet) -> dict[str, Any] | None:
+    """Its PodDisruptionBudget, if it has one."""
+    if replicas.min_available is None:
+        return None
+    spec = {"minAvailable": replicas.min_available, "selector": {"matchLabels": {"app": replicas.name}}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": replicas.name}, "spec": spec}
+
+
+def _pod(name: str, spec: dict[str, Any], of: Template) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": _behaviour(of)}, "spec": spec}
+
+
+def _spec(template: Template) -> dict[str, Any]:
+    requests = {"cpu": template.cpu, "memory": template.memory}
+    resources = {"requests": requests, **({"limits": requests} if template.guaranteed else {})}
+    container = {"name": "c", "image": "registry.k8s.io/pause:3.10", "resources": resources}
+    spec: dict[str, Any] = {"terminationGracePeriodSeconds": template.grace, "containers": [container]}
+    return {**spec, "priorityClassName": template.priority} if template.priority else spec
+
+
+def _behaviour(template: Template) -> dict[str, str]:
+    return {WORKLOAD: json.dumps({"c": {"stopSeconds": template.stop_seconds}})}
+
+
+# ------------------------------------------------------------ what users do
+
+
+def users(body: Body, seed: int) -> Iterator[tuple[str, Doing]]:
+    """Each client of each user by name, and what it does, without end."""
+    for place, user in enumerate(body.users):
+        clients = user.clients if isinstance(user, Resizer) else user.at_once
+        for client in range(clients):
+            who = f"{place}-{client}"
+            rng = Random(f"{seed}/{who}")
+            if isinstance(user, Resizer):
+                yield who, _resizing(user, {name: of for name, of in named(body) if fnmatchcase(name, user.pods)}, rng)
+            else:
+                yield who, _visiting(user, who, rng)
+
+
+def _resizing(user: Resizer, names: Mapping[str, Template], rng: Random) -> Doing:
+    while True:
+        requests = {"cpu": rng.choice(user.cpu), "memory": rng.choice(user.memory)}
+        name = rng.choice(list(names))
+        resources = {"requests": requests, **({"limits": requests} if names[name].guaranteed else {})}
+        body = {"spec": {"containers": [{"name": "c", "resources": resources}]}}
+        # 404 and 422: a pod that lost its node ended, and one that has ended is not resized.
+        yield Ask(patch("pods", name, body, namespace=NAMESPACE, subresource="resize"), (403, 404, 422))
+        yield Wait(rng.uniform(*user.pause))
+
+
+def _visiting(user: Visitor, who: str, rng: Random) -> Doing:
+    for number in count(1):
+        name = f"{user.name}-{who}-{number}"
+        # 409: an earlier attempt that was not answered has made it.
+        yield Ask(create("pods", _pod(name, _spec(user), user), namespace=NAMESPACE), (409,))
+        yield Wait(rng.uniform(*user.stays))
+        yield Ask(delete("pods", name, namespace=NAMESPACE), (404,))
+        yield Wait(rng.uniform(*user.pause))
