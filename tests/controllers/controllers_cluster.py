@@ -378,8 +378,9 @@ class Cluster:
         self.now = until
 
     def reconnect(self) -> None:
-        """The connection to the API server breaks, and all that was in flight with it."""
+        """The connection to the API server breaks, and all that was in flight and every stream with it."""
         self.api.out.clear()
+        self.api.streams.clear()
         self._carry(self.machine.step(self.now, PeerConnected("apiserver")))
         self.settle()
 

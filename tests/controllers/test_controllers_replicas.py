@@ -1,5 +1,6 @@
 """Replica sets and deployments."""
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -112,7 +113,8 @@ def test_a_broken_connection_doubles_nothing() -> None:
     cluster = Cluster("replicasets")
     a_replica_set(cluster, 8)
     for _ in range(6):
-        cluster.settle(3) if len(cluster.api.out) > 20 else None
+        with suppress(AssertionError):
+            cluster.settle(3)  # it does not come to rest before the connection breaks
         cluster.reconnect()
     cluster.wait(60)
     assert len(cluster.of("pods")) == 8

@@ -135,7 +135,10 @@ class DaemonSetStrategy(Templated):
             case "RollingUpdate":
                 for name in ("maxUnavailable", "maxSurge"):
                     found += count_or_percent_errors(strategy["rollingUpdate"][name], f"spec.updateStrategy.rollingUpdate.{name}")
-                if all(str(strategy["rollingUpdate"][name]).rstrip("%") == "0" for name in ("maxUnavailable", "maxSurge")):
+                if str(strategy["rollingUpdate"]["maxSurge"]).rstrip("%") != "0":
+                    where = "spec.updateStrategy.rollingUpdate.maxSurge"
+                    found.append(forbidden(where, "is not carried out by the daemon set controller of this cluster"))
+                elif str(strategy["rollingUpdate"]["maxUnavailable"]).rstrip("%") == "0":
                     where = "spec.updateStrategy.rollingUpdate.maxUnavailable"
                     found.append(required(where, "cannot be 0 when maxSurge is 0"))
             case other:
@@ -176,8 +179,8 @@ def _job_spec_errors(context: Context, spec: Node, at: str) -> Errors:
     found = _counts(spec, _JOB_COUNTS, at)
     if spec.get("completionMode", "NonIndexed") not in ("NonIndexed", "Indexed"):
         found.append(not_supported(f"{at}.completionMode", spec["completionMode"], ("Indexed", "NonIndexed")))
-    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        found.append(required(f"{at}.completions", "when completion mode is Indexed"))
+    if spec.get("completionMode") == "Indexed":
+        found.append(forbidden(f"{at}.completionMode", "Indexed is not carried out by the job controller of this cluster"))
     for name in ("podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "managedBy"):
         if spec.get(name) is not None:
             found.append(forbidden(f"{at}.{name}", "is not carried out by the job controller of this cluster"))
@@ -231,8 +234,6 @@ class JobStrategy(Strategy):
         found = self.validate_create(context, new)
         suspended = before.get("suspend") and old["status"].get("startTime") is None
         for name in ("completions", "selector", "completionMode", *([] if suspended else ["template"])):
-            if name == "completions" and after.get("completionMode") == "Indexed" and after.get(name) == after.get("parallelism"):
-                continue
             found += same(after.get(name), before.get(name), f"spec.{name}")
         return found
 

@@ -22,7 +22,20 @@ from elbowroom.api.objects import Lease, Node, ObjectMeta, OwnerReference, Pod
 from elbowroom.api.quotas import ResourceQuota
 from elbowroom.api.selectors import matches
 from elbowroom.cache import Change, Reflector, WorkQueue
-from elbowroom.controllers.views import Budget, Deployment, Event, Metadata, Namespace, ReplicaSet
+from elbowroom.controllers.views import (
+    Budget,
+    ControllerRevision,
+    CronJob,
+    DaemonSet,
+    Definition,
+    Deployment,
+    Event,
+    Job,
+    Metadata,
+    Namespace,
+    ReplicaSet,
+    StatefulSet,
+)
 from elbowroom.machine import Instant
 from elbowroom.wire import ApiRequest, ApiResponse
 
@@ -42,6 +55,20 @@ READS: Mapping[str, type[Any]] = {
     "roles.rbac.authorization.k8s.io": Metadata,
     "rolebindings.rbac.authorization.k8s.io": Metadata,
     "events": Event,
+    "statefulsets.apps": StatefulSet,
+    "daemonsets.apps": DaemonSet,
+    "controllerrevisions.apps": ControllerRevision,
+    "jobs.batch": Job,
+    "cronjobs.batch": CronJob,
+    "persistentvolumeclaims": Metadata,
+    "secrets": Metadata,
+    "podtemplates": Metadata,
+    "endpoints": Metadata,
+    "endpointslices.discovery.k8s.io": Metadata,
+    "ingresses.networking.k8s.io": Metadata,
+    "networkpolicies.networking.k8s.io": Metadata,
+    "horizontalpodautoscalers.autoscaling": Metadata,
+    "customresourcedefinitions.apiextensions.k8s.io": Definition,
 }
 """The collections that controllers read, and the views they read them as."""
 
@@ -55,6 +82,22 @@ KINDS: Mapping[tuple[str, str], str] = {
     ("apps/v1", "Deployment"): "deployments.apps",
     ("policy/v1", "PodDisruptionBudget"): "poddisruptionbudgets.policy",
     ("coordination.k8s.io/v1", "Lease"): "leases.coordination.k8s.io",
+    ("apps/v1", "StatefulSet"): "statefulsets.apps",
+    ("apps/v1", "DaemonSet"): "daemonsets.apps",
+    ("apps/v1", "ControllerRevision"): "controllerrevisions.apps",
+    ("batch/v1", "Job"): "jobs.batch",
+    ("batch/v1", "CronJob"): "cronjobs.batch",
+    ("v1", "PersistentVolumeClaim"): "persistentvolumeclaims",
+    ("v1", "Secret"): "secrets",
+    ("v1", "Service"): "services",
+    ("v1", "ServiceAccount"): "serviceaccounts",
+    ("discovery.k8s.io/v1", "EndpointSlice"): "endpointslices.discovery.k8s.io",
+    ("networking.k8s.io/v1", "Ingress"): "ingresses.networking.k8s.io",
+    ("networking.k8s.io/v1", "NetworkPolicy"): "networkpolicies.networking.k8s.io",
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): "horizontalpodautoscalers.autoscaling",
+    ("autoscaling/v1", "HorizontalPodAutoscaler"): "horizontalpodautoscalers.autoscaling",
+    ("rbac.authorization.k8s.io/v1", "Role"): "roles.rbac.authorization.k8s.io",
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): "rolebindings.rbac.authorization.k8s.io",
 }
 CLUSTER_SCOPED = frozenset({"nodes", "namespaces"})
 

@@ -16,10 +16,13 @@ import msgspec
 from elbowroom import rpc
 from elbowroom.cache import Reflector, WorkQueue
 from elbowroom.controllers.accounts import ServiceAccounts
+from elbowroom.controllers.cronjobs import CronJobs
+from elbowroom.controllers.daemonsets import DaemonSets
 from elbowroom.controllers.deployments import Deployments
 from elbowroom.controllers.disruption import Disruption
 from elbowroom.controllers.expiry import Expiry
 from elbowroom.controllers.garbage import Garbage
+from elbowroom.controllers.jobs import Jobs
 from elbowroom.controllers.kit import READS, Ask, Controller, Outcome, Plan, Shared, outcome_of
 from elbowroom.controllers.namespaces import Namespaces
 from elbowroom.controllers.nodelifecycle import NodeLifecycle
@@ -27,6 +30,7 @@ from elbowroom.controllers.podgc import PodGc
 from elbowroom.controllers.quota import Quotas
 from elbowroom.controllers.recorder import Recorder
 from elbowroom.controllers.replicasets import ReplicaSets
+from elbowroom.controllers.statefulsets import StatefulSets
 from elbowroom.controllers.tainteviction import TaintEviction
 from elbowroom.machine import Effect, Input, Instant, Machine, Note, PeerConnected, SetTimer, TimerFired, seconds
 from elbowroom.rpc import Calls, Finished
@@ -44,6 +48,10 @@ KINDS: tuple[type[Controller], ...] = (
     Quotas,
     Expiry,
     ServiceAccounts,
+    StatefulSets,
+    DaemonSets,
+    Jobs,
+    CronJobs,
 )
 TIMER = "controllers/due"
 IN_FLIGHT_MAX = 256
@@ -58,7 +66,8 @@ def build(config: Mapping[str, Any], rng: random.Random) -> Machine:
     """All controllers.
 
     ``config``: ``epoch``; ``controllers``, the names of those to run (default all): disruption, replicasets, deployments,
-    nodelifecycle, tainteviction, podgc, namespaces, garbage, quota, expiry, serviceaccounts. ``profile`` changes nothing here.
+    nodelifecycle, tainteviction, podgc, namespaces, garbage, quota, expiry, serviceaccounts, statefulsets,
+    daemonsets, jobs, cronjobs. ``profile`` changes nothing here.
     """
     return Controllers(int(config.get("epoch", 0)), rng, config.get("controllers"))
 

@@ -20,8 +20,14 @@ from elbowroom.machine import Instant, seconds
 from elbowroom.wire import ApiRequest
 
 CONTENT = (
+    "cronjobs.batch",
+    "jobs.batch",
     "deployments.apps",
+    "statefulsets.apps",
+    "daemonsets.apps",
     "replicasets.apps",
+    "controllerrevisions.apps",
+    "horizontalpodautoscalers.autoscaling",
     "pods",
     "poddisruptionbudgets.policy",
     "resourcequotas",
@@ -30,6 +36,12 @@ CONTENT = (
     "secrets",
     "services",
     "serviceaccounts",
+    "persistentvolumeclaims",
+    "podtemplates",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+    "ingresses.networking.k8s.io",
+    "networkpolicies.networking.k8s.io",
     "leases.coordination.k8s.io",
     "rolebindings.rbac.authorization.k8s.io",
     "roles.rbac.authorization.k8s.io",
@@ -37,6 +49,7 @@ CONTENT = (
 )
 """Namespaced kinds, owners before what they own so that nothing grows again."""
 
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 LOOK_AGAIN = seconds(1)
 FINALIZER = "kubernetes"
 
@@ -57,7 +70,7 @@ class _Census:
     counts: dict[str, int] = field(default_factory=dict)
     finalizers: dict[str, int] = field(default_factory=dict)
     failed: bool = False
-    missing: int = len(CONTENT)
+    missing: int = 0
 
 
 def conditions_of(counts: Mapping[str, int], finalizers: Mapping[str, int], now: Instant) -> list[Condition]:
@@ -125,7 +138,7 @@ class Namespaces(Controller):
     """Keys: names of namespaces."""
 
     name = "namespaces"
-    reads = ("namespaces",)
+    reads = ("namespaces", DEFINITIONS)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -148,11 +161,17 @@ class Namespaces(Controller):
         if look_at > now:
             return Plan(again_at=look_at)
         census = self._census.pop(key, None)
+        customs = self._customs()
         if census is None or census.failed or census.missing:
-            self._census[key] = _Census()
-            return Plan(tuple(Ask(rpc.listing(resource, namespace=key), ("list", resource)) for resource in CONTENT))
+            self._census[key] = _Census(missing=len(CONTENT) + len(customs))
+            asked = [Ask(rpc.listing(resource, namespace=key), ("list", resource)) for resource in CONTENT]
+            for resource, version in customs.items():
+                request = msgspec.structs.replace(rpc.listing(resource, namespace=key), version=version)
+                asked.append(Ask(request, ("list", resource)))
+            return Plan(tuple(asked))
         conditions = updated(namespace.status.conditions, conditions_of(census.counts, census.finalizers, now))
         asks = [Ask(_deletion(resource, key)) for resource in CONTENT if resource in census.counts]
+        asks += [Ask(_deletion(resource, key, version)) for resource, version in customs.items() if resource in census.counts]
         if conditions != namespace.status.conditions:
             asks.append(_status(namespace, conditions))
         if census.counts:
@@ -162,6 +181,11 @@ class Namespaces(Controller):
             self._census[key] = census  # say that nothing is left, then let it go
             return Plan(tuple(asks))
         return Plan((_finalize(namespace),))
+
+    def _customs(self) -> dict[str, str]:
+        """Custom kinds that live in namespaces, each with a version to ask for."""
+        definitions = self.shared.reflectors[DEFINITIONS].store
+        return {name: one.version for name, one in sorted(definitions.items()) if one.version and one.is_namespaced}
 
     def answered(self, now: Instant, key: str, ask: Ask, outcome: Outcome) -> Iterable[Told]:
         census = self._census.get(key)
@@ -188,10 +212,10 @@ class Namespaces(Controller):
         return ()
 
 
-def _deletion(resource: str, namespace: str) -> ApiRequest:
+def _deletion(resource: str, namespace: str, version: str = "v1") -> ApiRequest:
     plural, _, group = resource.partition(".")
     options = msgspec.json.encode({"propagationPolicy": "Background"})
-    return ApiRequest("deletecollection", plural, group, namespace=namespace, body=options)
+    return ApiRequest("deletecollection", plural, group, version, namespace=namespace, body=options)
 
 
 def _status(namespace: Namespace, conditions: Sequence[Condition]) -> Ask:

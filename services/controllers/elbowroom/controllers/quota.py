@@ -21,8 +21,11 @@ _COUNTED = (
     *("configmaps", "limitranges", "resourcequotas", "serviceaccounts", "services"),
     *("replicasets.apps", "deployments.apps", "poddisruptionbudgets.policy", "leases.coordination.k8s.io"),
     *("roles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io"),
+    *("statefulsets.apps", "daemonsets.apps", "controllerrevisions.apps", "jobs.batch", "cronjobs.batch"),
+    *("secrets", "persistentvolumeclaims", "podtemplates", "endpoints", "endpointslices.discovery.k8s.io"),
+    *("ingresses.networking.k8s.io", "networkpolicies.networking.k8s.io", "horizontalpodautoscalers.autoscaling"),
 )
-"""All namespaced kinds but pods, which are charged otherwise, and events, which nobody counts."""
+"""All namespaced kinds but pods, which are charged otherwise, events, which nobody counts, and custom ones."""
 
 
 def charge_ends_at(pod: Pod) -> int | None:
