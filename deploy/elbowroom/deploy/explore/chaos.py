@@ -44,7 +44,7 @@ class Chaos:
 
     @property
     def configs(self) -> dict[str, dict[str, object]]:
-        kept = {"history_max": self.body.history_kept, "compaction_seconds": self.body.compaction}
+        kept: dict[str, object] = {"history_max": self.body.history_kept, "compaction_seconds": self.body.compaction}
         return {"apiserver": kept, "scheduler": {"config": self.body.cluster.scheduler.config}}
 
     def keeping(self, parts: Sequence[Drawn]) -> "Chaos":

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 from random import Random
 from typing import Any, assert_never
 
@@ -74,7 +75,7 @@ class Trouble:
             case kinds.Swizzle():
                 for link in self._links_of(self._pick(fault.of, rng)):
                     first, last = rng.uniform(0, span / 2), rng.uniform(span / 2, span)
-                    world.after(first, lambda link=link, long=last - first: world.cut(*link, long))  # type: ignore[misc]
+                    world.after(first, partial(world.cut, link[0], link[1], last - first))
             case kinds.Disturb():
                 world.disturb(Disturbance(**fault.model_dump(exclude={"kind", "every", "span"})), span)
             case kinds.DiskFull():
