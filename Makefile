@@ -12,7 +12,7 @@ BIN  := $(VENV)/bin
 DONE := $(VENV)/.set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench mutants image clean
+.PHONY: help setup demo test lint bench mutants image fuzz kubectl-old clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -50,6 +50,12 @@ bench: $(DONE) ## the figures, each beside its peer's
 
 mutants: $(DONE) ## known bugs, put back one at a time: the tests must notice (docs/teeth.md)
 	@$(BIN)/python tests/mutants/run_mutants.py $(ARGS)
+
+fuzz: $(DONE) ## requests made from our own OpenAPI, for five minutes: none may be answered with 500
+	@$(BIN)/python tests/clients/openapi_fuzz.py $(ARGS)
+
+kubectl-old: $(DONE) ## the tests of kubectl with release 1.32
+	@KUBECTL="$$($(BIN)/python tests/clients/kubectl_of_old.py)" && export KUBECTL && $(BIN)/python -m pytest tests/processes/test_real_kubectl.py tests/clients/test_kubectl_sweep.py $(ARGS)
 
 image: $(DONE) ## the container image; ARGS="--base host" where no registry of images is reached
 	@$(BIN)/python deploy/image.py $(ARGS)

@@ -158,6 +158,22 @@ def test_an_update_without_a_version_overwrites_where_the_kind_allows_it() -> No
     assert answer.status == 422 and "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in answer.message
 
 
+@pytest.mark.parametrize(("said", "status"), [("abc", 201), ("-1", 201), ("0", 201), ("", 201), ("7", 500)])
+def test_an_object_that_is_created_is_of_no_revision_and_nonsense_is_none(said: str, status: int) -> None:
+    made = World().create("configmaps", {**CONFIG, "metadata": {"name": "c", "resourceVersion": said}}, "default")
+    assert made.status == status
+    if status == 500:
+        assert made.message == "resourceVersion should not be set on objects to be created"
+
+
+@pytest.mark.parametrize("said", ["abc", "99999999999999999999"])
+def test_an_update_from_a_revision_that_is_no_number_is_an_internal_error(said: str) -> None:
+    world = World()
+    world.create("configmaps", CONFIG, "default")
+    changed = {**CONFIG, "metadata": {"name": "c", "resourceVersion": said}}
+    assert world.update("configmaps", "c", changed, namespace="default").status == 500
+
+
 def test_an_update_that_changes_nothing_makes_no_revision_and_no_event() -> None:
     world = World()
     made = world.create("configmaps", CONFIG, "default").body

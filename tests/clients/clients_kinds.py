@@ -42,11 +42,23 @@ SAMPLES: Mapping[str, Mapping[str, Any]] = {
 """Kind -> what goes beside ``metadata``; ``@`` stands for the namespace."""
 
 
-def sample(kind: str, name: str, namespace: str) -> dict[str, Any] | None:
+NEW_EVENT = {
+    "eventTime": "2026-01-02T03:04:05.000006Z",
+    "regarding": {"kind": "Pod", "name": "sample", "namespace": "@"},
+    "reason": "Sampled",
+    "action": "Sampling",
+    "type": "Normal",
+    "note": "m",
+    "reportingController": "example.com/tests",
+    "reportingInstance": "tests-1",
+}
+"""An Event as the group events.k8s.io has it."""
+
+
+def sample(kind: str, name: str, namespace: str, api_version: str = "") -> dict[str, Any] | None:
     """A manifest's content, without apiVersion and kind; None for a kind that has no sample."""
-    if kind not in SAMPLES:
-        return None
-    return {**_placed(SAMPLES[kind], namespace), "metadata": {"name": name, "labels": {"sample": namespace}}}
+    body = NEW_EVENT if (kind, api_version) == ("Event", "events.k8s.io/v1") else SAMPLES.get(kind)
+    return None if body is None else {**_placed(body, namespace), "metadata": {"name": name, "labels": {"sample": namespace}}}
 
 
 def _placed(value: Any, namespace: str) -> Any:

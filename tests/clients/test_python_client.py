@@ -85,7 +85,7 @@ def test_every_kind_is_created_read_listed_changed_watched_and_deleted(elbowroom
         where = {"namespace": elbowroom.namespace} if resource.namespaced else {}
         listed = resource.get(**where)
         assert listed.kind == f"{resource.kind}List"
-        body = sample(resource.kind, f"s-{elbowroom.namespace}", elbowroom.namespace)
+        body = sample(resource.kind, f"s-{elbowroom.namespace}", elbowroom.namespace, resource.group_version)
         if body is None:
             continue
         seen.append(resource.kind)
@@ -123,6 +123,8 @@ def test_the_models_lose_nothing_of_what_is_served(elbowroom: Workspace, api: cl
         listed = fetched(api, f"/{resource.prefix}/{resource.group_version}/{resource.name}")
         assert listed["kind"] == f"{resource.kind}List"
         for document in listed["items"] if model is not None else ():
+            if document.get("eventTime") is None and model is models.EventsV1Event:
+                continue  # an event of the older group: the client cannot read it from a real server, either
             document |= {"apiVersion": resource.group_version, "kind": resource.kind}
             read = model.from_dict(document)
             assert lost(document, api.sanitize_for_serialization(read)) == [], resource.kind

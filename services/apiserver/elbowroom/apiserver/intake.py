@@ -295,6 +295,12 @@ def object_revision(document: Mapping[str, Any]) -> int:
     raise internal(why)
 
 
+def names_revision(document: Mapping[str, Any]) -> bool:
+    """Does an object that is to be created say that it is of a revision? Upstream's store reads nonsense as none here."""
+    text = document["metadata"].get("resourceVersion") or "0"
+    return not _unsigned_fault(text) and int(text) != 0
+
+
 def _unsigned_fault(text: str) -> str:
     """What Go's ParseUint says of a text that is no unsigned number of 64 bits. Of thousands of digits nothing is computed."""
     if not _DIGITS.fullmatch(text):

@@ -278,7 +278,7 @@ class Registry:
             meta["namespace"] = namespace
         elif not strategy.namespaced:
             meta.pop("namespace", None)
-        said_revision = intake.object_revision(document)
+        names_revision = intake.names_revision(document)
         for name in (
             "resourceVersion",
             "selfLink",
@@ -310,7 +310,7 @@ class Registry:
         self._validate(context, strategy, attributes)
         if self._store.get(strategy.resource, namespace, name) is not None:
             raise statuses.already_exists(strategy.group, strategy.plural, name)
-        if said_revision:
+        if names_revision:
             raise statuses.internal("resourceVersion should not be set on objects to be created")
         if context.dry_run:
             return ApiResponse(201, msgspec.json.encode(document), tuple(context.warnings))

@@ -32,7 +32,7 @@ import uvicorn
 import yaml
 from uvicorn.server import ServerState
 
-from elbowroom.apiserver import audit, discovery, negotiation, openapi, schema, statuses, tables, tokens
+from elbowroom.apiserver import audit, discovery, negotiation, openapi, schema, statuses, tables, tokens, warningtexts
 from elbowroom.apiserver.drivers.audit import FileLog, Log
 from elbowroom.apiserver.drivers.certificates import make_credentials, tokens_of_file
 from elbowroom.apiserver.drivers.connections import Door
@@ -536,7 +536,7 @@ class Facade:
             body = gzip.compress(body, 1)
             headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
         headers.append((b"content-length", str(len(body)).encode()))
-        headers += [(b"warning", _warning(text)) for text in warnings]
+        headers += [(b"warning", _warning(text)) for text in warningtexts.told(warnings)]
         if retry_after:
             headers.append((b"retry-after", str(retry_after).encode()))
         if close:
