@@ -6,16 +6,17 @@
 PYTHON ?= python3
 STORY  ?=
 ARGS   ?=
+OTHER  ?= python3.13
 
 VENV := .venv
 BIN  := $(VENV)/bin
 DONE := $(VENV)/.set-up
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench mutants image fuzz kubectl-old clean
+.PHONY: help setup demo test lint bench mutants two-pythons image fuzz kubectl-old clean
 
 help: ## what there is
-	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-8s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-11s %s\n", $$1, $$2}'
 
 setup: $(DONE) ## make .venv with everything that the others need
 
@@ -59,6 +60,9 @@ kubectl-old: $(DONE) ## the tests of kubectl with release 1.32
 
 image: $(DONE) ## the container image; ARGS="--base host" where no registry of images is reached
 	@$(BIN)/python deploy/image.py $(ARGS)
+
+two-pythons: $(DONE) ## one seed, one history: on this Python and on another (OTHER=python3.12)
+	@$(BIN)/python tools/two_pythons.py $(OTHER)
 
 clean: ## remove .venv and all caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist

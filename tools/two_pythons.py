@@ -1,0 +1,60 @@
+"""One seed, one history, on two versions of Python: ``python tools/two_pythons.py python3.13`` compares this one with another.
+
+The other gets an environment of its own, ``.venv-NAME``, from the same lock file. Stories and a scenario of chaos are told on both,
+each with a hash seed of its own; exit 1 if any history differs.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [ROOT / "common", *sorted((ROOT / "services").iterdir()), ROOT / "deploy"]
+RUNS = (
+    "Run(5, hostile=True)",
+    "Run(7, hostile=True, scenario='resize-storm')",
+    "Run(1, hostile=True, scenario='chaos/preemption', duration=2.0)",
+)
+PROGRAM = "from elbowroom.deploy.explore.run import Run, make; made = make({}); print(made.history, made.failure)"
+
+
+def environment(python: str) -> Path:
+    """The interpreter of an environment for ``python``, made at first use."""
+    place = ROOT / f".venv-{Path(python).name}"
+    interpreter = place / "bin" / "python"
+    if not (place / ".set-up").exists():
+        subprocess.run([python, "-m", "venv", str(place)], check=True)
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", "requirements.lock"]
+        subprocess.run([str(interpreter), *install], check=True, cwd=ROOT)
+        (place / ".set-up").touch()
+    return interpreter
+
+
+def told(interpreter: Path, run: str, hash_seed: str) -> str:
+    """The digest of the run's history, and how it failed if it did."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES)), "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run([str(interpreter), "-c", PROGRAM.format(run)], env=env, check=True, stdout=subprocess.PIPE, text=True)
+    return done.stdout.strip()
+
+
+def main(other: str) -> int:
+    theirs = environment(other)
+    versions = [
+        subprocess.run([str(one), "-V"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        for one in (Path(sys.executable), theirs)
+    ]
+    differing = 0
+    for run in RUNS:
+        ours, others = told(Path(sys.executable), run, "1"), told(theirs, run, "2")
+        differing += ours != others
+        sys.stdout.write(
+            f"{'same' if ours == others else 'DIFFERENT'}  {run}\n    {versions[0]}: {ours}\n    {versions[1]}: {others}\n"
+        )
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python tools/two_pythons.py PYTHON")
+    sys.exit(main(sys.argv[1]))
