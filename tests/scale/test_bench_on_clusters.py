@@ -7,6 +7,8 @@ from elbowroom.deploy.bench import preempting, serving
 from elbowroom.deploy.bench.clusters import Running
 from elbowroom.deploy.bench.figures import Figure
 
+pytestmark = pytest.mark.processes
+
 
 def test_each_resize_of_the_preemption_benchmark_takes_the_victims_that_it_needs() -> None:
     alone, storm = preempting.of_size(6, episodes=4, alone=2)

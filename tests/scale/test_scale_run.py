@@ -11,6 +11,8 @@ from elbowroom.deploy.scale.command import NAME, driven
 from elbowroom.deploy.scale.drive import GROWS, RESIZES
 from elbowroom.deploy.scale.plan import plan
 
+pytestmark = pytest.mark.processes
+
 
 def test_a_small_run_makes_room_for_all_that_grow_and_is_judged_whole_or_by_a_sample(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -44,7 +44,9 @@ class Timers:
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
         self._loop, self._clock = loop, clock
         self._heap: list[tuple[Instant, int, Hashable, str, Callable[[str], None]]] = []
-        self._at: dict[tuple[Hashable, str], Instant] = {}
+        self._at: dict[Hashable, dict[str, Instant]] = {}
+        self._set = 0
+        """How many timers are set."""
         self._order = itertools.count()
         self._handle: asyncio.TimerHandle | None = None
         self._armed: Instant | None = None
@@ -52,13 +54,16 @@ class Timers:
     def set(self, owner: Hashable, name: str, at: Instant | None, due: Callable[[str], None]) -> None:
         """Call ``due(name)`` at ``at``, instead of an earlier timer of that owner and name; ``None`` only cancels."""
         if at is None:
-            self._at.pop((owner, name), None)
+            self._unset(owner, name)
             return
-        if self._at.get((owner, name)) == at:
+        of_owner = self._at.setdefault(owner, {})
+        before = of_owner.get(name)
+        if before == at:
             return
-        self._at[owner, name] = at
-        if len(self._heap) > 1024 and len(self._heap) > 4 * len(self._at):
-            self._heap = [entry for entry in self._heap if self._at.get((entry[2], entry[3])) == entry[0]]
+        self._set += before is None
+        of_owner[name] = at
+        if len(self._heap) > 1024 and len(self._heap) > 4 * self._set:
+            self._heap = [entry for entry in self._heap if self._when(entry[2], entry[3]) == entry[0]]
             heapq.heapify(self._heap)
         heapq.heappush(self._heap, (at, next(self._order), owner, name, due))
         if self._armed is None or at < self._armed:
@@ -66,8 +71,17 @@ class Timers:
 
     def drop(self, owner: Hashable) -> None:
         """Cancel all timers of ``owner``."""
-        for key in [key for key in self._at if key[0] == owner]:
-            del self._at[key]
+        self._set -= len(self._at.pop(owner, ()))
+
+    def _when(self, owner: Hashable, name: str) -> Instant | None:
+        return self._at.get(owner, {}).get(name)
+
+    def _unset(self, owner: Hashable, name: str) -> None:
+        of_owner = self._at.get(owner)
+        if of_owner is not None and of_owner.pop(name, None) is not None:
+            self._set -= 1
+            if not of_owner:
+                del self._at[owner]
 
     def clock_stepped(self) -> None:
         """The clock jumped: what has come due fires now, all else in its time."""
@@ -89,8 +103,8 @@ class Timers:
         try:
             while self._heap and self._heap[0][0] <= now:
                 at, _, owner, name, due = heapq.heappop(self._heap)
-                if self._at.get((owner, name)) == at:
-                    del self._at[owner, name]
+                if self._when(owner, name) == at:
+                    self._unset(owner, name)
                     due(name)
         finally:
             self._arm()
