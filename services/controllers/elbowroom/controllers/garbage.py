@@ -2,10 +2,11 @@
 
 An object whose owners are all gone is deleted. An owner that is deleted in the foreground waits (finalizer ``foregroundDeletion``)
 until those of its dependents that block it are gone; one deleted with ``orphan`` first takes its name off its dependents. An owner
-that the copy does not show may just not have come yet, so the API server is asked before anything is deleted.
+that the copy does not show may just not have come yet, so the API server is asked before anything is deleted. Objects of custom
+kinds are not in the copy: of owners among them the API server is asked every half minute.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,12 +14,14 @@ import msgspec
 from elbowroom import rpc
 from elbowroom.api.objects import ObjectMeta, OwnerReference
 from elbowroom.cache import Change
-from elbowroom.controllers.kit import CLUSTER_SCOPED, KINDS, NOTHING, Ask, Controller, Outcome, Plan, Told
+from elbowroom.controllers.kit import CLUSTER_SCOPED, DEFINITIONS, KINDS, NOTHING, Ask, Controller, Outcome, Plan, Told
+from elbowroom.controllers.views import Definition
 from elbowroom.machine import Instant, seconds
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 ABSENT_FOR = seconds(30)
+PRESENT_FOR = seconds(30)
 
 
 class _Owner(msgspec.Struct):
@@ -29,7 +32,7 @@ class Garbage(Controller):
     """Keys: ``RESOURCE NAMESPACE/NAME``."""
 
     name = "garbage"
-    reads = tuple(KINDS.values())
+    reads = (*dict.fromkeys(KINDS.values()), DEFINITIONS)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -37,9 +40,11 @@ class Garbage(Controller):
         """Owner's uid -> keys of what names it."""
         self._absent: dict[str, Instant] = {}
         """Uids that the API server said are of nothing that exists, and until when we believe it."""
+        self._present: dict[str, Instant] = {}
+        """Uids of custom objects that it said are there, and until when we believe it."""
 
     def notice(self, now: Instant, resource: str, change: Change[Any]) -> Iterable[str]:
-        if resource not in self.reads:
+        if resource not in self.reads or resource == DEFINITIONS:
             return
         key = f"{resource} {change.key}"
         if change.old is not None:
@@ -88,10 +93,20 @@ class Garbage(Controller):
         dangling: list[OwnerReference] = []
         waiting: list[OwnerReference] = []
         questions: list[Ask] = []
+        again: Instant | None = None
         for owner in metadata.owner_references:
             resource = KINDS.get((owner.api_version, owner.kind))
             if resource is None:
-                solid.append(owner)  # of a kind that is not served here: no business of ours
+                question = self._custom(metadata, owner)
+                if question is None:
+                    solid.append(owner)  # of a kind that is not served here: no business of ours
+                elif self._absent.get(owner.uid, now) > now:
+                    dangling.append(owner)
+                elif (until := self._present.get(owner.uid, now)) > now:
+                    solid.append(owner)
+                    again = until if again is None else min(again, until)
+                else:
+                    questions.append(question)
                 continue
             place = _place(resource, metadata, owner)
             known = self.shared.reflectors[resource].store.get(place)
@@ -107,11 +122,22 @@ class Garbage(Controller):
             return Plan(tuple(questions))
         if solid:
             useless = [*dangling, *waiting]
-            return Plan((_without(key, metadata, useless),)) if useless else NOTHING
+            return Plan((_without(key, metadata, useless),) if useless else (), again_at=again)
         policy = "Background"
         if waiting and self._dependents.get(metadata.uid):
             policy = "Foreground"
         return Plan((_deletion(key, metadata, policy),))
+
+    def _custom(self, metadata: ObjectMeta, owner: OwnerReference) -> Ask | None:
+        """The question whether an owner of a custom kind is there; None if nobody defined its kind."""
+        group, _, version = owner.api_version.rpartition("/")
+        definitions: Mapping[str, Definition] = self.shared.reflectors[DEFINITIONS].store
+        for name, definition in definitions.items():
+            if (definition.spec.group, definition.spec.names.kind) == (group, owner.kind) and definition.version:
+                namespace = metadata.namespace if definition.is_namespaced else ""
+                request = msgspec.structs.replace(rpc.get(name, owner.name, namespace=namespace), version=version)
+                return Ask(request, ("custom", owner.uid))
+        return None
 
     def _foreground(self, key: str, metadata: ObjectMeta) -> Plan:
         asks: list[Ask] = []
@@ -140,7 +166,7 @@ class Garbage(Controller):
     def answered(self, now: Instant, key: str, ask: Ask, outcome: Outcome) -> Iterable[Told]:
         if ask.tag is None:
             return ()
-        _, uid = ask.tag
+        kind, uid = ask.tag
         if outcome.ok:
             try:
                 exists = msgspec.json.decode(outcome.response.body, type=_Owner).metadata.uid == uid
@@ -148,7 +174,11 @@ class Garbage(Controller):
                 exists = True
         else:
             exists = outcome.status != 404
-        if exists:
+        if exists and kind == "custom":
+            self._present = {known: until for known, until in self._present.items() if until > now}
+            self._present[uid] = Instant(now + PRESENT_FOR)
+            self.queue.add(key)
+        elif exists:
             self.queue.add_at(key, Instant(now + seconds(1)))  # the copy will show it
         else:
             self._absent = {known: until for known, until in self._absent.items() if until > now}

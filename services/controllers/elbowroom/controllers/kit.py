@@ -39,6 +39,7 @@ from elbowroom.controllers.views import (
 from elbowroom.machine import Instant
 from elbowroom.wire import ApiRequest, ApiResponse
 
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 READS: Mapping[str, type[Any]] = {
     "pods": Pod,
     "nodes": Node,
@@ -68,7 +69,7 @@ READS: Mapping[str, type[Any]] = {
     "ingresses.networking.k8s.io": Metadata,
     "networkpolicies.networking.k8s.io": Metadata,
     "horizontalpodautoscalers.autoscaling": Metadata,
-    "customresourcedefinitions.apiextensions.k8s.io": Definition,
+    DEFINITIONS: Definition,
 }
 """The collections that controllers read, and the views they read them as."""
 

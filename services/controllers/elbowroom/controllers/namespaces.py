@@ -14,7 +14,7 @@ from elbowroom import rpc
 from elbowroom.api.clock import as_time
 from elbowroom.api.objects import Object
 from elbowroom.cache import Change
-from elbowroom.controllers.kit import NOTHING, Ask, Controller, Outcome, Plan, Told, built
+from elbowroom.controllers.kit import DEFINITIONS, NOTHING, Ask, Controller, Outcome, Plan, Told, built
 from elbowroom.controllers.views import Condition, Namespace
 from elbowroom.machine import Instant, seconds
 from elbowroom.wire import ApiRequest
@@ -49,7 +49,6 @@ CONTENT = (
 )
 """Namespaced kinds, owners before what they own so that nothing grows again."""
 
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 LOOK_AGAIN = seconds(1)
 FINALIZER = "kubernetes"
 
