@@ -231,7 +231,7 @@ class ApiServer:
             effects.append(Step("A2"))
             if request.resource == "nodes" and request.subresource == "proxy":
                 return self._on_proxy(now, source, call, request)
-            if tokens.is_request(request) or tokens.is_review(request):
+            if request.resource in tokens.RESOURCES and (tokens.is_request(request) or tokens.is_review(request)):
                 return self._on_token(now, source, call, request)
             served = self._served(now, request)
         except ApiError as refusal:

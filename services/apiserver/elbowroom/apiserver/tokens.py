@@ -36,6 +36,9 @@ _NODE_UID = "authentication.kubernetes.io/node-uid"
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _INVALIDATED = "service account token has been invalidated"
 
+RESOURCES = ("serviceaccounts", "tokenreviews")
+"""What may be asked of here."""
+
 Node = Mapping[str, Any]
 Document = dict[str, Any]
 

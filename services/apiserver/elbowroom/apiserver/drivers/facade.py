@@ -39,7 +39,7 @@ from elbowroom.apiserver.drivers.connections import Door
 from elbowroom.apiserver.drivers.customs import Customs
 from elbowroom.apiserver.drivers.protocol import PatientProtocol
 from elbowroom.apiserver.drivers.tokens import TokenKey
-from elbowroom.apiserver.fairness import Buckets, level_of
+from elbowroom.apiserver.fairness import BYTES_A_REQUEST, Buckets, level_of
 from elbowroom.apiserver.identity import ANONYMOUS, MASTERS, Authenticator, BadTokenError, Identity, is_open
 from elbowroom.apiserver.impersonation import asked_for
 from elbowroom.apiserver.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
@@ -350,9 +350,9 @@ class Facade:
             self._take(now, ANONYMOUS)
             raise
         request.who = who
-        if not is_open((), request.path):
+        if not who.is_master and not is_open((), request.path):
             self._take(now, who)
-        if who is not ANONYMOUS:
+        if not connection.is_proven and who is not ANONYMOUS:
             connection.prove()
         headers = [
             (name.decode("latin-1"), value.decode("latin-1"))
@@ -399,7 +399,8 @@ class Facade:
                 raise negotiation.refusal(request.accept, watchable=target.is_collection and target.verb in ("list", "watch"))
             form = PLAIN
         body = await self._body(request) if request.method != "GET" else b""
-        self._buckets.charge(time.monotonic(), who, len(body), "yaml" if content_type.endswith("yaml") else "json")
+        if body:
+            self._buckets.charge(time.monotonic(), who, len(body), "yaml" if content_type.endswith("yaml") else "json")
         if content_type == PROTOBUF and target.verb != "patch" and body:
             content_type, body = JSON, _from_protobuf(body)
         query = {**target.query, "path": target.rest} if target.rest else target.query
@@ -429,7 +430,8 @@ class Facade:
         if target.subresource is not None and target.subresource.name not in ("status", "scale"):
             form = Form(form.media_type)
         request.notes = response.annotations
-        self._buckets.charge(time.monotonic(), who, len(response.body))
+        if len(response.body) >= BYTES_A_REQUEST["answer"]:
+            self._buckets.charge(time.monotonic(), who, len(response.body))
         await self._answer(request, response, form, target.query)
 
     async def _ask(self, asked: ApiRequest) -> ApiResponse:

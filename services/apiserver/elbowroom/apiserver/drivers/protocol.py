@@ -38,9 +38,10 @@ class PatientProtocol(HttpToolsProtocol):
         super().__init__(config, server_state, {"connection": self})
         self._told = told
         self.certificate: Identity | None = None
+        self.is_proven = False
         self._deadline: asyncio.TimerHandle | None = None
-        self._header_bytes = self._whole_bytes = 0
-        """What came while headers were read, and what of that is whole headers; a read may also bring much else."""
+        self._header_bytes = self._read_bytes = 0
+        """What came in reads that began among headers, and what this read brought."""
         self._in_headers = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -53,6 +54,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def prove(self) -> None:
         """A request of this connection came from somebody whom the cluster knows."""
+        self.is_proven = True
         self._told.proven(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -61,6 +63,7 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._read_bytes = len(data)
         if self._in_headers:
             self._header_bytes += len(data)
         super().data_received(data)
@@ -68,20 +71,17 @@ class PatientProtocol(HttpToolsProtocol):
             self.send_400_response("The headers are too large.")
 
     def on_message_begin(self) -> None:
-        self._in_headers, self._header_bytes, self._whole_bytes = True, 0, 0
+        self._in_headers, self._header_bytes = True, 0
         self._give(HEADER_SECONDS)
         super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._whole_bytes += len(name) + len(value) + 4
-        if self._whole_bytes > HEADER_BYTES_MAX:
-            raise ValueError("the headers are too large")  # which the parser makes a refusal
-        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         assert self.parser is not None, "it is telling this"
         if self.parser.get_http_version() not in ("1.0", "1.1"):
             raise ValueError("a version of HTTP that is not spoken here")  # which the parser makes a refusal
+        may_be_large = self._header_bytes + self._read_bytes > HEADER_BYTES_MAX  # much of it may be a body
+        if may_be_large and sum(len(name) + len(value) for name, value in self.headers) > HEADER_BYTES_MAX:
+            raise ValueError("the headers are too large")
         self._in_headers = False
         self._give(None)
         super().on_headers_complete()
