@@ -99,14 +99,16 @@ def narrowed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def explore(target: Target, number: int, examples: int, until: float, tally: Tally) -> None:
-    """So many requests for each operation, valid and broken ones, from the seed ``number``, while time lasts."""
-    for document in target.documents():
-        for made in schemathesis.openapi.from_dict(document).get_all_operations():
-            operation = made.ok()
-            for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-                if time.monotonic() > until:
-                    return
-                _ask(operation, mode, target, number, examples, until, tally)
+    """So many requests for each operation, valid and broken ones, while time lasts; ``number`` seeds them and their order."""
+    operations = [
+        made.ok() for document in target.documents() for made in schemathesis.openapi.from_dict(document).get_all_operations()
+    ]
+    turns = [(operation, mode) for operation in operations for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)]
+    random.Random(number).shuffle(turns)
+    for operation, mode in turns:
+        if time.monotonic() > until:
+            return
+        _ask(operation, mode, target, number, examples, until, tally)
 
 
 def _ask(operation: Any, mode: GenerationMode, target: Target, number: int, examples: int, until: float, tally: Tally) -> None:
