@@ -12,7 +12,7 @@ from elbowroom.apiserver import discovery
 from elbowroom.apiserver.definitions.customs import catalog
 from elbowroom.apiserver.identity import MASTERS
 from elbowroom.machine import Received
-from elbowroom.wire import ApiRequest, Call, Reply, StreamCredit, StreamEnd, StreamEvent, encode_value
+from elbowroom.wire import ApiRequest, Call, Reply, StreamBookmark, StreamCredit, StreamEnd, StreamEvent, encode_value
 
 CREDIT = 256
 AGAIN_SECONDS = 0.5
@@ -27,6 +27,7 @@ class Customs:
         self._post, self._changed = post, changed
         self._definitions: dict[str, dict[str, Any]] = {}
         self._number = 0
+        self._reading = True
         self.catalog = discovery.BUILT_IN
         """All that is served."""
 
@@ -34,10 +35,12 @@ class Customs:
         """Begin to read, from the state, in a while."""
         self._number += 1
         self._definitions = {}
+        self._reading = True
         asked = ApiRequest(
             "watch",
             "customresourcedefinitions",
             "apiextensions.k8s.io",
+            query={"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"},
             user="system:apiserver",
             groups=(MASTERS,),
             user_agent="apiserver",
@@ -53,11 +56,18 @@ class Customs:
                 self._definitions.pop(name, None)
             else:
                 self._definitions[name] = document
-            self.catalog = catalog(self._definitions.values())
-            self._changed()
+            if not self._reading:
+                self._tell()
             self._post(Received(self.peer, StreamCredit(self._number, 1)))
+        elif isinstance(message, StreamBookmark) and message.id == self._number and message.initial_end:
+            self._reading = False
+            self._tell()
         elif isinstance(message, StreamEnd | Reply) and message.id == self._number:
             self.open(AGAIN_SECONDS)
+
+    def _tell(self) -> None:
+        self.catalog = catalog(self._definitions.values())
+        self._changed()
 
     def definition_of(self, whole: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """What a definition says of the version of an object or a list; None for built-in kinds."""
