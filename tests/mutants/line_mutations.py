@@ -24,7 +24,7 @@ class Region:
     tests: tuple[str, ...]
 
 
-_KUBELET = ("kubelet/test_kubelet_reports.py", "kubelet/test_kubelet_machine.py")
+_KUBELET = ("kubelet/test_kubelet_passes.py", "kubelet/test_kubelet_reports.py", "kubelet/test_kubelet_machine.py")
 _FIT = (
     "kubelet/test_kubelet_fit.py",
     *(
@@ -79,6 +79,7 @@ REGIONS = (
             "elbowroom.scheduler.plugins.resources:_ResizeFits._requested",
         ),
         (
+            "scheduler/test_scheduler_rules.py",
             "scheduler/test_scheduler_reports.py",
             "scheduler/test_scheduler_plugins.py",
             "scheduler/test_scheduler_victims.py",
@@ -94,7 +95,13 @@ REGIONS = (
             "elbowroom.scheduler.preemption:_makes_room",
             "elbowroom.scheduler.preemption:_cost",
         ),
-        ("scheduler/test_scheduler_reports.py", "scheduler/test_scheduler_victims.py", "scheduler/test_scheduler_paths.py"),
+        (
+            "scheduler/test_scheduler_rules.py",
+            "scheduler/test_scheduler_choice.py::test_how_many_nodes_are_tried",
+            "scheduler/test_scheduler_reports.py",
+            "scheduler/test_scheduler_victims.py",
+            "scheduler/test_scheduler_paths.py",
+        ),
     ),
     Region(
         "the order of commits",
@@ -129,7 +136,12 @@ REGIONS = (
             "elbowroom.scheduler.plugins.resources:_node_grew",
             "elbowroom.scheduler.plugins.deferred:DeferredPodScheduling._neighbour_changed",
         ),
-        ("scheduler/test_scheduler_queue.py", "scheduler/test_scheduler_reports.py", "scheduler/test_scheduler_paths.py"),
+        (
+            "scheduler/test_scheduler_rules.py",
+            "scheduler/test_scheduler_queue.py",
+            "scheduler/test_scheduler_reports.py",
+            "scheduler/test_scheduler_paths.py",
+        ),
     ),
 )
 

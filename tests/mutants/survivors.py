@@ -10,6 +10,10 @@ _RAISED = (
     "[Step('C1'), persist, Step('C2'), *ended, Note('compacted', {'floor': self._store.floor}), SetTimer(DROPPING, now)]",
     "[Step('C1'), persist, Step('C2'), Note('compacted', {'floor': self._store.floor}), SetTimer(DROPPING, now), *ended]",
 )
+_APART = "the two have nothing to do with each other, and neither leaves the process"
+_ANYTHING = "of what is asked for only whether it is anything at all is looked at here"
+_FITS_EMPTY = "what the node does not have nobody waits for here: it was asked before whether the pod fits the empty node"
+_LET_GO = "the next pass finds that it has what it asks for, and lets it go"
 _AFTER = "the floor is durable first; in which order the rest follows is no promise, and no reader can see it"
 
 SURVIVORS: dict[str, str] = {
@@ -24,5 +28,21 @@ SURVIVORS: dict[str, str] = {
     _MADE + "if change.deleted: => if not change.deleted:": _MEMORY,
     _FLOOR + "self._dropping = True => pass": _DROPPING,
     _FLOOR + "True => False": _DROPPING,
+    "elbowroom.scheduler.preemption:_reprieve: tried.without_pod(emptied, other) => (after) victims.append(other)": _APART,
+    "elbowroom.scheduler.preemption:_reprieve: victims.append(other) => (after) violations += other.uid in protected": _APART,
+    "elbowroom.scheduler.plugins.resources:_node_grew: 1 => 2": _ANYTHING,
+    "elbowroom.scheduler.plugins.resources:_node_grew: 0 => 1": _FITS_EMPTY,
+    "elbowroom.kubelet.resizes:Resizes._grant: self.note_allocation(worker, trigger) => "
+    "(after) self._resolved(now, worker, 'accepted')": _APART,
+    "elbowroom.kubelet.resizes:Resizes.attempt_all: self.retry_at = Instant(now + self._kubelet.config.retry_ns) => "
+    "(after) self._passes += 1": _APART,
+    "elbowroom.kubelet.resizes:Resizes.attempt_all: self._queue.keep(kept) => (after) self._ordered = False": _APART,
+    "elbowroom.kubelet.resizes:Resizes.wished: self._kubelet.emit(Step('K2 queued')) => "
+    "(after) self._ordered = worker.uid not in self._queue": _APART,
+    "elbowroom.kubelet.resizes:Resizes.wished: self.clear(now, worker, 'reverted') => "
+    "(after) self._queue.remove(worker.uid)": _APART,
+    "elbowroom.kubelet.resizes:Resizes.wished: self._queue.remove(worker.uid) => pass": _LET_GO,
+    "elbowroom.kubelet.resizer:Resizer._updated: kubelet.emit(Step(operation.labels[1])) => "
+    "(after) owner.record(operation.name, operation.amounts.record(), 'update')": _APART,
     **{f"{_FLOOR}{_RAISED[0]} => {other}": _AFTER for other in _RAISED[1:]},
 }

@@ -27,13 +27,13 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     told = tmp_path_factory.mktemp("mutants") / "verdicts.json"
     runner = Path(__file__).with_name("run_mutants.py")
     ended = subprocess.run(
-        [sys.executable, runner, "catalogue", "--share", "--json", told], capture_output=True, text=True, timeout=900
+        [sys.executable, runner, "catalogue", "--share", "--json", told], capture_output=True, text=True, timeout=2400
     )
     assert told.exists(), ended.stderr
     return {verdict["name"]: verdict for verdict in json.loads(told.read_text())}
 
 
-@pytest.mark.timeout(960)
+@pytest.mark.timeout(2460)
 @pytest.mark.parametrize("mutant", SHARE, ids=[f"{mutant.report} {mutant.name}" for mutant in SHARE])
 def test_a_known_bug_turns_its_tests_red(mutant: Mutant, verdicts: dict[str, dict[str, str]]) -> None:
     verdict = verdicts[mutant.name]
