@@ -22,6 +22,8 @@ NOTICING = {
 """A raylet that is gone is noticed after three seconds instead of a quarter of a minute, one that is slow for longer."""
 RAYLET: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 80 << 20}
 PATIENCE_SECONDS = 60.0
+NO_RAY = 77
+"""The exit code that says that Ray itself could not be had."""
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -96,8 +98,12 @@ def tell(folder: Path) -> dict[str, Any]:
         facts["clock"][what] = round(time.monotonic() - began, 1)
 
     began = time.monotonic()
-    ray = Cluster(initialize_head=True, head_node_args={**RAYLET, "_system_config": NOTICING, "include_dashboard": False})
-    second = ray.add_node(**RAYLET)
+    try:
+        ray = Cluster(initialize_head=True, head_node_args={**RAYLET, "_system_config": NOTICING, "include_dashboard": False})
+        second = ray.add_node(**RAYLET)
+    except Exception as why:  # Ray gives a raylet 30 s to start, whatever the machine has to do
+        sys.stderr.write(f"Ray does not come up: {why}")
+        raise SystemExit(NO_RAY) from why
     facts["raylets"] = sorted([ray.head_node.node_id, second.node_id])
     facts["head"] = ray.head_node.node_id
     passed("raylets")

@@ -75,7 +75,7 @@ def test_the_control_plane_listens_at_its_machines_address_and_keeps_its_files(p
     facade = {"port": 1}
     server = placement.housed(made.apiserver(facade), "")
     assert server == msgspec.structs.replace(made.apiserver(facade), bind="tcp://*:*")
-    assert placement.housed(made.service("scheduler"), "").dial == {"apiserver": ""}
+    assert placement.housed(made.service("scheduler"), "").dial == {"apiserver": "trunk+"}
 
 
 def test_kubelet_and_runtime_share_a_process_even_if_it_has_one_node() -> None:

@@ -169,7 +169,7 @@ class Listener:
     At a tcp address it takes ``keys``, and the context a ``Gatekeeper``.
 
     A peer may be one of many behind a trunk (``elbowroom.host.shared``): its messages bear its name, and so do those to it, which
-    go the way that its last one came.
+    go the way that its last one came; but what an earlier life still says over its own does not turn the way of a later one.
     """
 
     def __init__(
@@ -228,10 +228,17 @@ class Listener:
         except UnicodeDecodeError:
             return
         if len(frames) == 3:
-            self._behind[peer] = frames[0]
+            if not _is_older(frames[0], self._behind.get(peer, b"")):
+                self._behind[peer] = frames[0]
         elif self._behind:
             self._behind.pop(peer, None)
         self._received(peer, frames[-1])
+
+
+def _is_older(line: bytes, other: bytes) -> bool:
+    """Is it the line (``HostSpec.line``) of an earlier life than the other?"""
+    life, other_life = line.rpartition(b"#")[2], other.rpartition(b"#")[2]
+    return line != life and other != other_life and life.isdigit() and other_life.isdigit() and int(life) < int(other_life)
 
 
 class Dialer:

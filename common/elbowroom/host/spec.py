@@ -58,10 +58,10 @@ class HostSpec(msgspec.Struct, frozen=True):
     emulated seconds pass in a real one since ``origin`` (ns since the epoch, the same for all processes of a cluster; 0: since
     this process started). ``nice`` is how far the process gives way to others where processors are short (0 to 19).
 
-    ``line`` is the process's routing id, if it is not its name: where an earlier life may still be alive each has its own. ``keys``
-    are those of the cluster's members, needed for tcp addresses; ``interface`` is where other machines reach this one. ``remote``:
-    nobody is near who could thaw the process, so what would stop it pauses its machines instead. ``moved``: its life before was on
-    another machine, so what that one kept is not here.
+    ``line`` is the process's routing id, if it is not its name: where an earlier life may still be alive each has its own,
+    ``NAME#NUMBER`` with a number that rises. ``keys`` are those of the cluster's members, needed for tcp addresses. ``interface``
+    is where other machines reach this one. ``remote``: nobody is near who could thaw the process, so what would stop it pauses its
+    machines instead. ``moved``: its life before was on another machine, so what that one kept is not here.
     """
 
     process: str

@@ -109,7 +109,7 @@ class Actors:
     def housed(self, spec: MachineSpec, identity: str) -> MachineSpec:
         kind, _, node = spec.name.partition("/")
         if not node:
-            return msgspec.structs.replace(spec, bind=f"{ANY}*" if spec.bind else "", dial=dict.fromkeys(spec.dial, ""))
+            return msgspec.structs.replace(spec, bind=f"{ANY}*" if spec.bind else "", dial=dict.fromkeys(spec.dial, TRUNK))
         dial = {peer: f"{INSIDE}//{peer}" if peer.partition("/")[2] == node else TRUNK for peer in spec.dial}
         own = f"{node}/{identity}" if identity else node
         return msgspec.structs.replace(
