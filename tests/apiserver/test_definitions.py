@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from tests.apiserver.apiserver_world import Answer, World
+from apiserver_world import Answer, World
 
 from elbowroom.api.gates import profile_of
 from elbowroom.rpc import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.apiserver.apiserver_world import Answer, World
+from apiserver_world import Answer, World
 
 from elbowroom.rpc import MERGE_PATCH
 from elbowroom.wire import ApiRequest
