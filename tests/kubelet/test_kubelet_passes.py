@@ -52,6 +52,7 @@ def test_the_timer_counts_from_the_last_pass() -> None:
     assert [each["cause"] for each in judged(world)] == ["pod_updated"]
     world.run(1)
     assert [each["cause"] for each in judged(world)] == ["pod_updated", "periodic_retry"]
+    assert [each["rank"] is not None for each in judged(world)] == [True, False], "nobody put the queue in order for the timer"
 
 
 def test_a_wish_that_was_taken_back_is_not_queued_again() -> None:
