@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from kubelet_world import KUBELET, NODE, World, a_container, a_pod
+from kubelet_world import KUBELET, NODE, RUNTIME, World, a_container, a_pod
 
 from elbowroom.api.resources import of
 from elbowroom.kubelet.checkpoint import CorruptCheckpoint
@@ -277,6 +277,22 @@ def test_a_running_pod_is_rejected_after_a_restart_only_if_the_node_shrank_and_i
     world.run(5)
     assert {entry["pod"] for entry in msgspec.json.decode(world.proxy("cgroups")["body"])} == {"a"}
     assert world.noted("pod.end")[-1]["phase"] == "Failed"
+
+
+def test_what_an_earlier_life_turned_away_is_not_started_again_when_the_runtime_comes_back() -> None:
+    world = World()
+    setup_two(world)
+    world.kill_kubelet()
+    world.api.change("nodes", NODE, lambda n: n["status"]["allocatable"].update(cpu="2"))
+    world.start_kubelet()
+    world.until(lambda: world.status("b")["phase"] == "Failed")
+    world.run(5)
+    world.restart_kubelet()
+    world.run(1)
+    world.calls.clear()
+    world.reconnect(RUNTIME)
+    world.run(30)
+    assert {method for method, _ in world.calls} <= {"events", "ListAll", "PodState", "UpdateWorkload"}
 
 
 def test_what_ran_before_is_not_pushed_out_by_a_pod_that_came_while_the_kubelet_was_away() -> None:

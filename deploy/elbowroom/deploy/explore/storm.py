@@ -88,6 +88,7 @@ class Storm:
             _forbid(cluster, node, False)
         if profile.refuses_above_allocatable:
             _allow_all(cluster, made)  # or the last desires would be refused
+        _all_declared(cluster, made)
         for pod in made.pods:
             _behave(cluster, pod, {})
             _resize(cluster, pod.name, pod.patch(pod.last))
@@ -178,6 +179,16 @@ def _allow_all(cluster: SimulatedCluster, made: Plan) -> None:
 def _allow(cluster: SimulatedCluster, node: str, amount: Vector) -> None:
     allocatable = {"cpu": f"{amount[0]}m", "memory": f"{amount[1]}Mi"}
     _ask(cluster, patch("nodes", node, {"status": {"allocatable": allocatable}}, subresource="status"))
+
+
+def _all_declared(cluster: SimulatedCluster, made: Plan) -> None:
+    """Wait until each node has said what it can do: before, a resize that needs it is refused, and the last word must be heard."""
+    for node in made.nodes:
+        cluster.until(
+            f"{node} declares its features",
+            lambda node=node: bool(cluster.ask(get("nodes", node))["status"].get("declaredFeatures")),
+            SETTLES_SECONDS,
+        )
 
 
 def _forbid(cluster: SimulatedCluster, node: str, forbidden: bool) -> None:

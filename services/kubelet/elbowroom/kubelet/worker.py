@@ -272,6 +272,8 @@ class PodWorker:
             return
         if not (self.admitted or self.gone or self.refused):
             return
+        if self.over and not self.gone:
+            return  # an earlier life may have seen its end: nothing of it is started again
         if now < self._rest_until:
             self._kubelet.wake(self, self._rest_until)
             return
