@@ -151,7 +151,7 @@ def test_a_container_is_created_started_and_stopped() -> None:
     assert (rig.container.state, rig.container.exit_code, rig.container.reason) == ("exited", 0, "Completed")
     assert rig.notes("rt.exit") == [
         {"pod": "ns/a", "uid": "uid-1", "container": "s_c_0", "name": "c", "code": 0, "reason": "Completed", "ran": True}
-        | {"stopped": True}
+        | {"stopped": True, "told": BEGIN}
     ]
 
 

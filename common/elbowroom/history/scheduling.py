@@ -320,6 +320,8 @@ def grace_is_given(history: History) -> Iterator[Violation]:
         elif record["kind"] == "rt.exit":
             running[uid].pop(record["container"], None)
             waited = record["wall"] - asked[uid]["wall"] if uid in asked else None
+            if waited is not None and record.get("told"):  # it may have been told to end before, to begin anew with other resources
+                waited = max(waited, record["wall"] - record["told"])
             was_killed = record["code"] == 137 and record.get("reason") == "Error" and record.get("ran", True)
             # deletionTimestamp has whole seconds, rounded down.
             if was_killed and waited is not None and waited < (grace[uid] - 1) * SECOND:

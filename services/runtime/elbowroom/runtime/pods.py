@@ -303,7 +303,9 @@ def _passed(record: SandboxRecord, first: _Due, at: Instant) -> Turn:
 def _exited(record: SandboxRecord, container: ContainerRecord, at: Instant, code: int, reason: str) -> Turn:
     after = _changed(record, container, state="exited", finished_at=at, exit_code=code, reason=reason)
     stopped = bool(container.term_at) or (code == SIGKILLED and reason == "Error")
-    facts = _facts(record, container, code=code, reason=reason, ran=bool(container.started_at), stopped=stopped)
+    facts = _facts(
+        record, container, code=code, reason=reason, ran=bool(container.started_at), stopped=stopped, told=container.term_at
+    )
     note = Note("rt.exit", facts)
     return Turn(after, (note,), (_event(record, container.container, "exited"),))
 
