@@ -152,14 +152,12 @@ def containers_stay_within_their_pod(history: History) -> Iterator[Violation]:
     """
     pods: dict[str, int | None] = {}
     containers: dict[str, dict[str, int | None]] = defaultdict(dict)
-    excused: set[str] = set()
-    for record in history.kinds("kl.alloc", "rt.started", "rt.create", "rt.exit", "rt.cgroup", "rt.update.begin"):
+    # A kubelet that dies may tell of an allocation only in its next life, so all that is ever told counts.
+    excused = {record["uid"] for record in history.kinds("kl.alloc") if record.get("level")}
+    for record in history.kinds("rt.started", "rt.create", "rt.exit", "rt.cgroup", "rt.update.begin"):
         kind, uid = record["kind"], record.get("uid", "")
         if kind == "rt.started":
             excused |= {known for known in pods if known}
-        elif kind == "kl.alloc":
-            if record.get("level"):
-                excused.add(uid)
         elif kind == "rt.create":
             if record.get("attempt"):
                 excused.add(uid)
