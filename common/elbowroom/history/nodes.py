@@ -267,6 +267,9 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
         if kind == "ckpt.loaded":
             for one in [one for one, told in last.items() if told["obj"]["node"] == record["node"]]:
                 del last[one]
+            for known in solved.values():  # what an earlier life granted and could not write down is not granted
+                if "PodResizePending" in known and known["PodResizePending"]["node"] == record["node"]:
+                    del known["PodResizePending"]
             continue
         if kind == "kl.judge":
             verdicts[uid].add((record["verdict"], record["gen"]))
