@@ -147,7 +147,7 @@ class World:
         far its clock is ahead. One that is not ``mortal`` (a test's own client) is spared by ``die_before``."""
         assert name not in self._processes, f"there is a {name} already"
         disk = SimDisk(random.Random(f"{self.seed}/disk/{name}"))
-        process = _Process(name, factory, dict(config or {}), tuple(dials), disk, work, sync_seconds, seconds(skew), mortal)
+        process = _Process(name, factory, dict(config or {}), tuple(dials), disk, work, sync_seconds, seconds(skew), mortal=mortal)
         self._processes[name] = process
         if start:
             self.restart(name)
