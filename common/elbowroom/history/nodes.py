@@ -172,7 +172,7 @@ def containers_stay_within_their_pod(history: History) -> Iterator[Violation]:
                 down = lowered is not None and (before is None or lowered < before)
                 if uid not in excused and lowered is not None and down and total > lowered:
                     yield Violation("I-15", f"{record['pod']} is left {lowered}, its containers have {total} together", (record,))
-        else:
+        elif record["container"] in containers[uid]:  # not one of whose end its kubelet has not heard yet
             limit, new = pods.get(uid), record["cfg"].get("memory_limit_bytes", 0)
             after = {**containers[uid], **({record["container"]: new} if new > 0 else {})}
             total = sum(each for each in after.values() if each is not None)
