@@ -186,6 +186,9 @@ def events_of_another_message(records: Records) -> None:
 def never_judged_again(records: Records) -> None:
     for kind in ("kl.judge", "kl.alloc"):
         records.remove(nth(records, kind, -1, uid="pods/ns/a"))
+    gave_way = nth(records, "kl.alloc", -1)
+    done = {key: value for key, value in gave_way.items() if key in ("proc", "node", "inc", "pod", "uid", "gen", "mono_ns", "wall")}
+    records.insert(records.index(gave_way) + 1, {**done, "kind": "kl.resized"})
     records.insert(-2, an_allocation("b", 2, 2000, "admitted") | {"mono_ns": 90 * SECOND})
 
 

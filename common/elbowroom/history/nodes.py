@@ -262,7 +262,9 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
     stale: dict[tuple[str, str], Record] = {}
     last: dict[str, Record] = {}
     clocks_are_true = all(fault["name"] != "clock step" for fault in history.kinds("fault.begin"))
-    for record in history.kinds("kl.judge", "kl.alloc", "kl.actuated", "kl.resized", "rt.exit", "ckpt.loaded", "commit"):
+    for record in history.kinds(
+        "kl.judge", "kl.alloc", "kl.actuated", "kl.resized", "rt.exit", "rt.update.begin", "ckpt.loaded", "commit"
+    ):
         uid, kind = record.get("uid", ""), record["kind"]
         if kind == "ckpt.loaded":
             for one in [one for one, told in last.items() if told["obj"]["node"] == record["node"]]:
@@ -278,7 +280,7 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
             else:
                 solved[uid].pop("PodResizePending", None)
             continue
-        if kind in ("kl.alloc", "kl.actuated", "rt.exit"):  # something is to be done again
+        if kind in ("kl.alloc", "kl.actuated", "rt.exit", "rt.update.begin"):  # something is to be done again
             solved[uid].pop("PodResizeInProgress", None)
             continue
         if kind == "kl.resized":

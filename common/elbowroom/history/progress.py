@@ -51,15 +51,18 @@ def what_is_left_alone_settles(history: History) -> Iterator[Violation]:
 
 def room_is_given(history: History) -> Iterator[Violation]:
     """I-10: a deferred resize that fits, once another one has given room back, is judged within a second, under faults within five,
-    not counting the time in which its kubelet stood still.
+    not counting the time in which its kubelet stood still. Room is given back when the runtime has carried it out, which may take.
     """
     within = LIVELY_UNDER_FAULTS if history.count("fault.begin") else LIVELY
     held: dict[str, dict[str, Mapping[str, int]]] = defaultdict(dict)
     waiting: dict[tuple[str, int], dict[str, Record]] = defaultdict(dict)
     where: dict[str, set[tuple[str, int]]] = defaultdict(set)
     due: dict[tuple[str, int, str], tuple[int, Record]] = {}
+    allocated: dict[str, Mapping[str, int]] = {}
     faults = 0
-    for record in history.kinds("kl.judge", "kl.alloc", "pod.end", "ckpt.loaded", "commit", "fault.begin", "fault.end", "end"):
+    for record in history.kinds(
+        "kl.judge", "kl.alloc", "kl.resized", "pod.end", "ckpt.loaded", "commit", "fault.begin", "fault.end", "end"
+    ):
         kind = record["kind"]
         if kind in ("fault.begin", "fault.end", "end"):
             for place, (until, cause) in due.items():
@@ -96,8 +99,11 @@ def room_is_given(history: History) -> Iterator[Violation]:
             continue
         if kind == "pod.end":
             here.pop(uid, None)
-        else:
-            here[uid] = record["vector"]
+        elif kind == "kl.alloc":
+            allocated[uid], before = record["vector"], here.get(uid, {})
+            here[uid] = {r: max(amount, before.get(r, 0)) for r, amount in record["vector"].items()}
+        elif uid in allocated and uid in here:
+            here[uid] = allocated[uid]
         for other, pod in waiting[life].items():
             if other != uid and other in here and _fits(pod, other, here):
                 due.setdefault((*life, other), (record["mono_ns"] + within, record))
