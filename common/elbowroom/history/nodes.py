@@ -263,7 +263,15 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
     last: dict[str, Record] = {}
     clocks_are_true = all(fault["name"] != "clock step" for fault in history.kinds("fault.begin"))
     for record in history.kinds(
-        "kl.judge", "kl.alloc", "kl.actuated", "kl.resized", "rt.exit", "rt.update.begin", "ckpt.loaded", "commit"
+        "kl.judge",
+        "kl.alloc",
+        "kl.actuated",
+        "kl.resized",
+        "kl.resize.failed",
+        "rt.exit",
+        "rt.update.begin",
+        "ckpt.loaded",
+        "commit",
     ):
         uid, kind = record.get("uid", ""), record["kind"]
         if kind == "ckpt.loaded":
@@ -280,7 +288,7 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
             else:
                 solved[uid].pop("PodResizePending", None)
             continue
-        if kind in ("kl.alloc", "kl.actuated", "rt.exit", "rt.update.begin"):  # something is to be done again
+        if kind in ("kl.alloc", "kl.actuated", "kl.resize.failed", "rt.exit", "rt.update.begin"):  # something is to be done again
             solved[uid].pop("PodResizeInProgress", None)
             continue
         if kind == "kl.resized":
