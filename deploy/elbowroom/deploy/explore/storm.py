@@ -97,11 +97,11 @@ class Storm:
         _settle(cluster, made)
         _nothing_waits_that_fits(cluster, profile)
         _settle(cluster, made)
-        ended, wanted = _state(cluster, made), _quiet(self.seed, made, profile)
-        for name, mine in ended.items():
-            facts = wanted.get(name, {})
-            differ = [f"{what}: {mine[what]}, in a quiet run {value}" for what, value in facts.items() if mine[what] != value]
-            assert not differ, "\n".join((f"I-09: {name} ended otherwise", *differ))
+        wanted = _quiet(self.seed, made, profile)
+        # A pod's cgroup may come down a moment after its status has said all there is to say.
+        cluster.world.run_until(lambda: not _differences(_state(cluster, made), wanted), 60.0)
+        differ = _differences(_state(cluster, made), wanted)
+        assert not differ, "\n".join(differ)
         if not any(isinstance(action, Allow) for action in made.actions):
             _nobody_is_turned_out(cluster)
         return sum(record["cause"] != "admitted" for record in cluster.world.notes("kl.alloc"))
@@ -189,6 +189,17 @@ def _all_declared(cluster: SimulatedCluster, made: Plan) -> None:
             lambda node=node: bool(cluster.ask(get("nodes", node))["status"].get("declaredFeatures")),
             SETTLES_SECONDS,
         )
+
+
+def _differences(ended: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What of each pod is not as it is in a quiet run."""
+    found: list[str] = []
+    for name, mine in ended.items():
+        differ = [
+            f"{what}: {mine[what]}, in a quiet run {value}" for what, value in wanted.get(name, {}).items() if mine[what] != value
+        ]
+        found += [f"I-09: {name} ended otherwise", *differ] if differ else []
+    return found
 
 
 def _forbid(cluster: SimulatedCluster, node: str, forbidden: bool) -> None:
