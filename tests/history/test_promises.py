@@ -61,8 +61,9 @@ def an_allocation(pod: str, generation: int, milli: int, cause: str = "admitted"
 
 def a_verdict(pod: str, generation: int, verdict: str, milli: int, number: int) -> dict[str, Any]:
     facts = {"wanted": {"cpu": milli, "memory": 1 << 30}, "allocatable": {"cpu": 4000, "memory": 4 << 30}}
+    used = {"cpu": 4000} if verdict == "Deferred" else {}
     return of_kubelet(
-        "judge", pod, generation, verdict=verdict, cause="pod_updated", rank=None, used={}, **facts, **{"pass": number}
+        "judge", pod, generation, verdict=verdict, cause="pod_updated", rank=None, used=used, **facts, **{"pass": number}
     )
 
 
@@ -273,6 +274,15 @@ def test_who_was_deleted_without_grace_is_not_waited_for() -> None:
     after("rt.create", 0, of_runtime("create", "a", "a/c/9", "n2", cfg={}, uid="other"))(records)
     after("commit", 1, a_commit("pods/ns/a", "admin", a_pod(grace=0), "delete") | {"rev": 99})(records)
     assert "I-44" not in broken(records)
+
+
+def test_one_that_waits_for_something_else_than_room_is_not_owed_a_look() -> None:
+    records = a_good_run()
+    never_judged_again(records)
+    assert "I-10" in broken(records)
+    for judged in [record for record in records if record["kind"] == "kl.judge"]:
+        judged["used"] = {}
+    assert "I-10" not in broken(records)
 
 
 def test_a_kubelet_that_stood_still_is_given_its_time_anew() -> None:

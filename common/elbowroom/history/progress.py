@@ -93,7 +93,7 @@ def room_is_given(history: History) -> Iterator[Violation]:
             due.pop((*life, uid), None)
             waiting[life].pop(uid, None)
             where[uid].discard(life)
-            if record["verdict"] == "Deferred":
+            if record["verdict"] == "Deferred" and _lacks_room(record):
                 waiting[life][uid] = record
                 where[uid].add(life)
             continue
@@ -107,6 +107,12 @@ def room_is_given(history: History) -> Iterator[Violation]:
         for other, pod in waiting[life].items():
             if other != uid and other in here and _fits(pod, other, here):
                 due.setdefault((*life, other), (record["mono_ns"] + within, record))
+
+
+def _lacks_room(judged: Record) -> bool:
+    """Or does it wait for something else, processors of its own, say?"""
+    used, allocatable = judged.get("used") or {}, judged["allocatable"]
+    return any(used.get(r, 0) + judged["wanted"].get(r, 0) > allocatable.get(r, 0) for r in RESOURCES)
 
 
 def _fits(pod: Record, uid: str, held: Mapping[str, Mapping[str, int]]) -> bool:
