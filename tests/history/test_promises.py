@@ -84,7 +84,8 @@ def a_good_run() -> Records:
         {"kind": "wal.recovered", "proc": "apiserver", "revision": 0, "floor": 0, "durable": True},
         opened(1, 0),
         watch("initial", id=1, rev=0),
-        a_commit("resourcequotas/ns/q", "admin", {"generation": 0, "hard": {"requests.cpu": "5"}}, "create"),
+        a_commit("resourcequotas/ns/q", "controllers", {"generation": 0, "hard": {"requests.cpu": "5"}}, "patch")
+        | {"sub": "status"},
         a_call("invoke", 1, "create", "pods/ns/a"),
         a_commit("pods/ns/a", "admin", a_pod(cpu="1", phase="Pending", ids={}, node=""), "create"),
         a_call("ok", 1, "create", "pods/ns/a", rev=2),
@@ -274,6 +275,14 @@ def test_who_was_deleted_without_grace_is_not_waited_for() -> None:
     after("rt.create", 0, of_runtime("create", "a", "a/c/9", "n2", cfg={}, uid="other"))(records)
     after("commit", 1, a_commit("pods/ns/a", "admin", a_pod(grace=0), "delete") | {"rev": 99})(records)
     assert "I-44" not in broken(records)
+
+
+def test_a_quota_that_was_never_counted_binds_nobody() -> None:
+    records = a_good_run()
+    too_much_for_the_quota(records)
+    assert "I-46" in broken(records)
+    next(record for record in records if record.get("resource") == "resourcequotas")["sub"] = ""
+    assert "I-46" not in broken(records)
 
 
 def test_one_that_waits_for_something_else_than_room_is_not_owed_a_look() -> None:

@@ -186,13 +186,17 @@ def _searched(answered: list[_Answered], by_key: Mapping[str, list[Record]]) -> 
 
 
 def quotas_are_kept(history: History) -> Iterator[Violation]:
-    """I-46: no accepted write of a user brings a namespace's pods above a quota that is there; a kubelet's status may."""
+    """I-46: no accepted write of a user brings a namespace's pods above a quota that is there; a kubelet's status may. (A quota is
+    there once its controller has counted: before, upstream's admission knows no hard limit of it.)"""
     pods: dict[str, Record] = {}
     quotas: dict[str, Record] = {}
+    counted_once: set[str] = set()
     for record in commits(history):
         space = record["key"].split("/")[1] if record["key"].count("/") == 2 else ""
         if record["resource"] == "resourcequotas":
             _keep(quotas, record["key"], record)
+            if record["sub"] == "status":
+                counted_once.add(record["uid"])
         if record["resource"] != "pods":
             continue
         before = pods.get(record["uid"])
@@ -201,6 +205,7 @@ def quotas_are_kept(history: History) -> Iterator[Violation]:
         if record.get("gone") or not grew or record["user"].startswith("system:"):
             continue
         bounds = [quota for key, quota in quotas.items() if key.split("/")[1] == space and quota["obj"].get("hard")]
+        bounds = [quota for quota in bounds if quota["uid"] in counted_once]
         if not bounds:
             continue
         counted = [pod for pod in pods.values() if pod["key"].split("/")[1] == space and pod["obj"]["phase"] not in ENDED]
