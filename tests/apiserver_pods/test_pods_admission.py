@@ -48,6 +48,7 @@ def test_the_chain_stands_in_upstreams_order() -> None:
     assert [plugin.name for plugin in chain(profile_of("v1.37"))] == [
         "NamespaceLifecycle",
         "LimitRanger",
+        "NodeRestriction",
         "TaintNodesByCondition",
         "Priority",
         "DefaultTolerationSeconds",
