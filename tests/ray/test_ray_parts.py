@@ -120,3 +120,14 @@ def test_the_manifest_for_kuberay_names_the_pinned_ray_and_the_image_of_the_othe
     images = {container["image"] for group in groups for container in group["template"]["spec"]["containers"]}
     assert images == {yaml.safe_load((ROOT / "deploy/ray/cluster.yaml").read_text())["docker"]["image"]}
     assert policy["spec"]["podSelector"]["matchLabels"] == {"ray.io/cluster": cluster["metadata"]["name"]}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "no-such-host.invalid:6379", "127.0.0.1:99999"])
+def test_an_address_where_nobody_listens_is_told_at_once(address: str) -> None:
+    with pytest.raises(UserError, match=f"no Ray at {address}: "):
+        actors.look_for(address)
+
+
+@pytest.mark.parametrize("address", ["", "auto", "local", "ray://head:10001"])
+def test_other_addresses_are_rays_to_judge(address: str) -> None:
+    actors.look_for(address)

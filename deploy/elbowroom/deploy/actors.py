@@ -14,6 +14,7 @@ import importlib.util
 import os
 import shutil
 import signal
+import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -40,6 +41,10 @@ def check_installed() -> None:
     """``UserError`` if there is no Ray."""
     if importlib.util.find_spec("ray") is None:
         raise UserError("placement on Ray needs Ray, which is not installed; pip install 'elbowroom[ray]'")
+
+
+LOOK_SECONDS = 5.0
+"""How long somebody at an address may take to be there."""
 
 
 class Actors:
@@ -79,6 +84,7 @@ class Actors:
         address = self._address or os.environ.get("RAY_ADDRESS", "")
         if not address:
             options["include_dashboard"] = False
+        look_for(address)
         try:
             # Not in a thread: Ray's own processes end when the thread that started them does.
             ray.init(address=address or "local", **options)
@@ -216,3 +222,14 @@ class Actors:
         else:
             how = "its actor died"
         self._exits.put_nowait((process, how))
+
+
+def look_for(address: str) -> None:
+    """``UserError`` if nobody listens at ``HOST:PORT``: Ray itself would try for minutes. Others (``auto``) are Ray's to judge."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or "/" in host:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=LOOK_SECONDS).close()
+    except (OSError, OverflowError) as why:
+        raise UserError(f"no Ray at {address}: {why}; 'ray start --head' makes one, and says its address") from why
