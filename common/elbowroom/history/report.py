@@ -30,6 +30,18 @@ LOOKED_AT = {
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """What became of one invariant: ``word`` is ``held``, ``unknown`` or ``broken`` (so many ``times``); ``sentence`` is what must
+    hold."""
+
+    invariant: str
+    word: str
+    times: int
+    looked_at: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What ``elbowroom check`` says. ``failures`` is empty when no invariant was seen broken; ``crashed`` tells of checkers that
     fell over, whose invariants nobody knows about; ``lacking`` says what should have happened for the run to count."""
@@ -53,15 +65,26 @@ class Report:
             return "broken"
         return "unknown" if self.crashed or self.lacking else "valid"
 
+    def lines(self) -> list["Line"]:
+        """What became of each invariant."""
+        broken = Counter(violation.invariant for violation in self.failures)
+        return [
+            Line(
+                invariant,
+                "broken" if broken[invariant] else "unknown" if invariant in self.crashed else "held",
+                broken[invariant],
+                self.looked_at[invariant],
+                " ".join((check.__doc__ or "").split()).partition(": ")[2].partition(". ")[0].rstrip("."),
+            )
+            for invariant, check in INVARIANTS.items()
+        ]
+
     def text(self) -> str:
         """The report for a person: one line an invariant, then the evidence of each failure."""
         lines = [f"{self.records} records: {self.verdict}"]
-        broken = Counter(v.invariant for v in self.failures)
-        for invariant, check in INVARIANTS.items():
-            sentence = " ".join((check.__doc__ or "").split()).partition(": ")[2].partition(". ")[0].rstrip(".")
-            verdict = "unknown" if invariant in self.crashed else "held"
-            verdict = f"BROKEN {broken[invariant]} times" if broken[invariant] else verdict
-            lines.append(f"{invariant}  {verdict:16} {self.looked_at[invariant]:8} looked at  {sentence}")
+        for line in self.lines():
+            verdict = f"BROKEN {line.times} times" if line.word == "broken" else line.word
+            lines.append(f"{line.invariant}  {verdict:16} {line.looked_at:8} looked at  {line.sentence}")
         lines += [f"unknown: the checker of {invariant} fell over: {why}" for invariant, why in self.crashed.items()]
         lines += [f"unknown: {what}" for what in self.lacking]
         lines += [f"warning: {warning}" for warning in self.warnings]

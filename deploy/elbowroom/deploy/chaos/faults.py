@@ -31,6 +31,7 @@ from elbowroom.machine.steps import is_step
 REACHED_SECONDS = 5.0
 """How long a failpoint may stand before it counts as never reached."""
 WORKLOAD = "elbowroom.dev/workload"
+ALL_COMMITS = 1_000_000
 
 
 @dataclass
@@ -56,9 +57,9 @@ def begin(ground: Ground, drawn: Drawn) -> Begun:
         case kinds.Cut() | kinds.Partition() | kinds.Isolate() | kinds.Swizzle() | kinds.Disturb():
             return _on_links(ground, drawn, rng)
         case kinds.DiskFull():
-            return _disk(ground, ground.pick(fault.of, rng), "full", 1_000_000)
+            return _disk_full(ground, ground.pick(fault.of, rng))
         case kinds.FailedFsync():
-            return _disk(ground, ground.pick(fault.of, rng), "fsync", 1)
+            return _failed_fsync(ground, ground.pick(fault.of, rng))
         case kinds.ClockStep():
             return _clock_step(ground, ground.pick(fault.of, rng), rng.uniform(*fault.seconds))
         case kinds.RuntimeErrors():
@@ -152,24 +153,29 @@ def _node_loss(ground: Ground, node: str) -> Begun:
     return Begun("node loss", {"node": node}, heal)
 
 
-def _disk(ground: Ground, component: str, how: str, commits: int) -> Begun:
-    request = {"do": "break disk", "component": component, "how": how, "commits": commits}
-    before = ground.components()[component]["restarts"]
-    ground.order(request)
-    begun = Begun(f"disk {how}", {"machine": component})
+def _failed_fsync(ground: Ground, component: str) -> Begun:
+    before = _break_disk(ground, component, "fsync", 1)
+    begun = Begun("disk fsync", {"machine": component})
+    begun.fired = _until(ground, lambda: _died(ground, component, before))
+    return begun
+
+
+def _disk_full(ground: Ground, component: str) -> Begun:
+    """A process whose disk fails ends and is started again, and finds it full again, until it is healed."""
+    before = _break_disk(ground, component, "full", ALL_COMMITS)
+    begun = Begun("disk full", {"machine": component})
     stopping = threading.Event()
 
-    def stays_full() -> None:
-        """A process whose disk fails ends and is started again, and finds it full again, until it is healed."""
+    def stay_full() -> None:
         life = before
         while not stopping.wait(0.02):
             now = ground.components().get(component, {}).get("restarts", life)
             if now > life:
                 life = now
                 with suppress(NotDoneError):
-                    ground.order(request)
+                    _break_disk(ground, component, "full", ALL_COMMITS)
 
-    worker = threading.Thread(target=stays_full)
+    worker = threading.Thread(target=stay_full)
 
     def heal() -> None:
         stopping.set()
@@ -178,12 +184,16 @@ def _disk(ground: Ground, component: str, how: str, commits: int) -> Begun:
         with suppress(NotDoneError):
             ground.kill(component)  # a broken disk mends with the next life
 
-    if how == "fsync":
-        begun.fired = _until(ground, lambda: _died(ground, component, before))
-        return begun
     begun.heal = heal
     worker.start()
     return begun
+
+
+def _break_disk(ground: Ground, component: str, how: str, commits: int) -> int:
+    """Let its next commits fail; how often it had been started again before."""
+    before: int = ground.components()[component]["restarts"]
+    ground.order({"do": "break disk", "component": component, "how": how, "commits": commits})
+    return before
 
 
 def _died(ground: Ground, component: str, before: int) -> bool:

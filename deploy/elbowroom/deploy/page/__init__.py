@@ -3,39 +3,14 @@
 ``timeline`` decides what is shown, ``axis`` where, ``words`` says it in sentences; the template lays it out.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from elbowroom.deploy.page import words
 from elbowroom.deploy.page.timeline import timeline
-from elbowroom.history.invariants import INVARIANTS
 from elbowroom.history.records import History
 from elbowroom.history.report import Report
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A line of the page's last table."""
-
-    invariant: str
-    word: str
-    looked_at: int
-    sentence: str
-
-
-def _verdicts(report: Report) -> tuple[Verdict, ...]:
-    broken = {violation.invariant for violation in report.failures}
-    return tuple(
-        Verdict(
-            invariant,
-            "broken" if invariant in broken else "unknown" if invariant in report.crashed else "held",
-            report.looked_at[invariant],
-            " ".join((check.__doc__ or "").split()).partition(": ")[2].partition(". ")[0].rstrip(".").replace("``", ""),
-        )
-        for invariant, check in INVARIANTS.items()
-    )
 
 
 def html(history: History, report: Report, title: str) -> str:
@@ -49,7 +24,7 @@ def html(history: History, report: Report, title: str) -> str:
     )
     picture = timeline(history, report.failures)
     return environment.get_template("page.html.j2").render(
-        title=title, report=report, picture=picture, verdicts=_verdicts(report), words=words.sentence
+        title=title, report=report, picture=picture, verdicts=report.lines(), words=words.sentence
     )
 
 

@@ -237,14 +237,8 @@ class _Draft:
             Row("progress", self._progress.spans(end)),
             Row("phase", self._phase.spans(end)),
         ]
-        marks = tuple(mark for mark in self._marks)
-        return PodStory(
-            self.key, self.uid, self.node, self.blamed, tuple(rows), marks, tuple(sorted(self._told, key=_when)), self._untold
-        )
-
-
-def _when(told: Told) -> int:
-    return told.at
+        marks, told = tuple(self._marks), tuple(self._told)
+        return PodStory(self.key, self.uid, self.node, self.blamed, tuple(rows), marks, told, self._untold)
 
 
 def _sum(containers: Mapping[str, Any], part: str, resource: str) -> int:
