@@ -137,11 +137,11 @@ async def do(client: BusClient, *effects: list[Any], timeout: float = 5.0) -> di
 
 
 async def until(predicate: Callable[[], Awaitable[bool]]) -> None:
-    """Ask again until it is so."""
+    """Ask again until it is so, and let the hosts on this loop go on meanwhile."""
 
     async def look() -> None:
         while not await predicate():
-            pass
+            await asyncio.sleep(0)
 
     await asyncio.wait_for(look(), PATIENCE_SECONDS)
 
