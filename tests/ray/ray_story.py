@@ -194,7 +194,9 @@ def tell(folder: Path) -> dict[str, Any]:
     raylet.wait()
     until(
         "all is elsewhere",
-        lambda: seen.is_well() and all(one["place"] and one["place"]["node"] != second.node_id for one in seen.components().values()),
+        lambda: (
+            seen.is_well() and all(one["place"] and one["place"]["node"] != second.node_id for one in seen.components().values())
+        ),
         60,
     )
     after = seen.components()
