@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from elbowroom.apiserver.drivers import bodies, exchange, protocol
 from elbowroom.apiserver.drivers import facade as module
-from elbowroom.apiserver.drivers import protocol
 from elbowroom.apiserver.drivers.certificates import kubeconfig, make_credentials
 from elbowroom.wire import (
     ApiRequest,
@@ -285,7 +285,7 @@ def test_a_watch_is_written_as_lines_and_grants_credit_for_what_it_wrote(play: P
         connection = await it.connect()
         connection.write("GET", WATCH, it.admin)
         peer, call = await it.machine.heard(_is_watch)
-        assert call.credit == module.WATCH_CREDIT
+        assert call.credit == exchange.WATCH_CREDIT
         for sequence in (1, 2):
             it.machine.say(peer, StreamEvent(call.id, sequence, 6 + sequence, 5 + sequence, "MODIFIED", as_json(POD)))
         status, headers = await connection.head()
@@ -384,7 +384,7 @@ def test_a_reader_that_never_reads_holds_only_itself(play: Play) -> None:
             granted = sum(message.amount for _, message in it.machine.messages if isinstance(message, StreamCredit))
             quiet = quiet + 1 if granted == before else 0
             assert sequence < 5000, "credit was granted again and again to a reader that does not read"
-        assert 0 < it.facade.buffered(peer) <= module.WATCH_CREDIT
+        assert 0 < it.facade.buffered(peer) <= exchange.WATCH_CREDIT
 
     play(scenario)
 
@@ -405,7 +405,7 @@ def test_a_request_whose_headers_do_not_come_is_cut_off(play: Play, monkeypatch:
 
 
 def test_a_body_that_does_not_come_is_answered_and_cut_off(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
 
     async def scenario(it: Running) -> None:
         connection = await it.connect()

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from elbowroom.apiserver import fairness
-from elbowroom.apiserver.drivers import connections, protocol
-from elbowroom.apiserver.drivers import facade as module
+from elbowroom.apiserver.drivers import bodies, connections, protocol, watching
 from elbowroom.apiserver.fairness import Level
 
 from .conftest import Connection
@@ -131,8 +130,8 @@ def test_strangers_and_wrong_tokens_are_soon_told_to_wait(
 
 
 def test_a_user_has_so_many_watches_and_no_more(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WATCHES_MAX", 5)
-    monkeypatch.setattr(module, "ACCEPTED_SECONDS", 0.01)
+    monkeypatch.setattr(watching, "WATCHES_MAX", 5)
+    monkeypatch.setattr(watching, "ACCEPTED_SECONDS", 0.01)
 
     async def scenario(it: Whole) -> None:
         await it.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", READERS)
@@ -267,7 +266,7 @@ def test_connections_leave_files_for_the_store(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_bodies_that_do_not_end_hold_so_much_memory_and_no_more(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BODIES_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(bodies, "BODIES_BYTES_MAX", 1 << 20)
 
     async def scenario(it: Whole) -> None:
         async with beating(it):

@@ -193,3 +193,9 @@ def too_many_requests(message: str, causes: Sequence[Mapping[str, str]] = (), re
     if retry_after:
         details["retryAfterSeconds"] = retry_after
     return ApiError(429, "TooManyRequests", message, details, retry_after=retry_after)
+
+
+def too_often(retry_after: int) -> ApiError:
+    """429 in the words of upstream's priority and fairness."""
+    details = {"retryAfterSeconds": retry_after}
+    return ApiError(429, "TooManyRequests", "Too many requests, please try again later.", details, retry_after=max(1, retry_after))
