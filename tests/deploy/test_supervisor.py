@@ -14,7 +14,7 @@ import pytest
 from tiny import topology_that_fails
 
 from elbowroom.client import BusClient
-from elbowroom.deploy import config, control, launch
+from elbowroom.deploy import config, control, launch, planning
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 from elbowroom.deploy.show import Progress
@@ -36,8 +36,10 @@ class Cluster:
 
     def up(self, **changes: Any) -> None:
         cluster = config.overlay(config.Cluster(), {**self._spec, **changes})
-        checked = launch.plan(self.home, cluster)
-        plan = launch.Plan(self.home, cluster, checked.data, checked.port, topology_that_fails(self._fail), ("tiny",), (str(HERE),))
+        checked = planning.plan(self.home, cluster)
+        plan = planning.Plan(
+            self.home, cluster, checked.data, checked.port, topology_that_fails(self._fail), ("tiny",), (str(HERE),)
+        )
         with Progress("tiny", quiet=True) as show:
             launch.start(plan, detach=True, show=show)
 
@@ -158,7 +160,7 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"port {port} is in use"):
-            launch.plan(Home("tiny", tmp_path), config.Cluster(), port=port)
+            planning.plan(Home("tiny", tmp_path), config.Cluster(), port=port)
 
 
 def test_an_api_server_that_cannot_begin_ends_it_with_its_reason_and_nothing_is_left(make: Callable[..., Cluster]) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from elbowroom.deploy import actors, config, launch
+from elbowroom.deploy import actors, config, planning
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 from elbowroom.deploy.show import status_text
@@ -33,7 +33,7 @@ def test_without_ray_one_line_says_what_to_install(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     cluster = config.overlay(config.Cluster(), {"placement": "ray"})
     with pytest.raises(UserError, match=r"^[^\n]*pip install 'elbowroom\[ray\]'$"):
-        launch.plan(Home("none", tmp_path), cluster)
+        planning.plan(Home("none", tmp_path), cluster)
     assert not list(tmp_path.iterdir()), "nothing was made"
 
 

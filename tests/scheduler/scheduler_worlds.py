@@ -9,8 +9,9 @@ from scheduler_cluster import START, Document
 from elbowroom.api.gates import Profile, profile_of
 from elbowroom.api.objects import Node, Pod, PodDisruptionBudget
 from elbowroom.api.selectors import Requirement, Selector
-from elbowroom.scheduler.cache import Cache, NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Cache, Snapshot
 from elbowroom.scheduler.framework import Filters, Plugin, Status, prepare_filters
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.nominator import Nominator
 from elbowroom.scheduler.plugins import default_plugins
 from elbowroom.scheduler.podinfo import PodInfo

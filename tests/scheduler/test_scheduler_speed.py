@@ -9,8 +9,9 @@ from scheduler_worlds import filters_for, info_of, node_of, plugins_of, snapshot
 
 from elbowroom.deploy.bench import scheduling
 from elbowroom.deploy.bench.figures import Figure
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.framework import Plugin
+from elbowroom.scheduler.nodeinfo import NodeInfo
 
 SHAPES = st.fixed_dictionaries({"cpu": st.sampled_from(["0", "100m", "1", "3"]), "memory": st.sampled_from(["0", "100Mi", "2Gi"])})
 TOLERATIONS = st.sampled_from(

@@ -15,10 +15,11 @@ from elbowroom.api import resources
 from elbowroom.api.objects import PodDisruptionBudget
 from elbowroom.api.resources import Resources
 from elbowroom.scheduler import cycle
-from elbowroom.scheduler.cache import Cache, NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Cache, Snapshot
 from elbowroom.scheduler.columns import Columns
 from elbowroom.scheduler.figures import EXACT_MAX
 from elbowroom.scheduler.framework import Framework
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.nominator import Nominator
 from elbowroom.scheduler.plugins import ScoringStrategy
 from elbowroom.scheduler.plugins.resources import BalancedAllocation, Fit

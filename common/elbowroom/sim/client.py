@@ -2,22 +2,37 @@
 
 import itertools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from elbowroom.cache import Reflector
-from elbowroom.machine import Effect, Input, Instant
+from elbowroom.machine import Effect, Input, Instant, Machine
 from elbowroom.rpc import Calls
 from elbowroom.rpc.operations import ended, invoked
 from elbowroom.wire import ApiRequest, ApiResponse
 
-if TYPE_CHECKING:
-    from elbowroom.sim.world import World
-
 View = TypeVar("View")
+
+
+class Surroundings(Protocol):
+    """What a client needs of the world that it is in (``elbowroom.sim.World``)."""
+
+    now: Instant
+
+    def add(
+        self,
+        name: str,
+        factory: Callable[[Mapping[str, Any], random.Random], Machine],
+        /,
+        *,
+        dials: Sequence[str],
+        mortal: bool,
+    ) -> None: ...
+    def act(self, name: str, effects: Sequence[Effect], /) -> None: ...
+    def run_until(self, predicate: Callable[[], bool], timeout: float, /) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -63,7 +78,7 @@ class _Peer:
 class Client:
     """A peer named ``client/...`` that speaks to ``target`` and writes ``api.invoke/ok/fail/info`` to the history."""
 
-    def __init__(self, world: "World", name: str, target: str = "apiserver") -> None:
+    def __init__(self, world: Surroundings, name: str, target: str = "apiserver") -> None:
         self._world, self._name, self._target = world, name, target
         self._ops = itertools.count(1)
         self._peer = _Peer()

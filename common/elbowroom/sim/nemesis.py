@@ -4,13 +4,11 @@ out to find those that matter."""
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from elbowroom.machine.steps import is_step
 from elbowroom.sim.network import Disturbance
-
-if TYPE_CHECKING:
-    from elbowroom.sim.world import World
+from elbowroom.sim.world import World
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +140,13 @@ def steps_of(kind: str) -> list[str]:
     return [label for one in plain for label in (one, *(f"{one}.{at}" for at in (1, 2, 3))) if is_step(kind, label)]
 
 
-def unleash(world: "World", faults: Sequence[Fault]) -> None:
+def unleash(world: World, faults: Sequence[Fault]) -> None:
     """Let the faults happen, counted from now. Call ``world.calm()`` when it is time to heal."""
     for fault in faults:
         world.after(fault.at, lambda fault=fault: _begin(world, fault))  # type: ignore[misc]
 
 
-def _begin(world: "World", fault: Fault) -> None:
+def _begin(world: World, fault: Fault) -> None:
     match fault:
         case Crash(_, span, peer):
             world.crash(peer, span)

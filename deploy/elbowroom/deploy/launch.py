@@ -3,43 +3,22 @@
 import json
 import os
 import signal
-import socket
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from elbowroom.deploy import actors, config, control
+from elbowroom.deploy import config, control, planning, supervisor
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
+from elbowroom.deploy.planning import Plan
 from elbowroom.deploy.show import Progress
-from elbowroom.deploy.topology import Topology
-from elbowroom.host.zygote import SERVICES
 
 DOWN_SECONDS = 15.0
 FORCED_SECONDS = 5.0
-
-Tell = Callable[[dict[str, Any]], None]
-"""How a supervisor says what it has reached: ``{"event": "nodes", "ready": 2, "total": 3}``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a supervisor is to bring up. ``topology`` may put other machines in the services' places (tests do)."""
-
-    home: Home
-    cluster: config.Cluster
-    data: Path
-    port: int
-    topology: Callable[..., Topology] = Topology
-    preload: Sequence[str] = SERVICES
-    import_path: Sequence[str] = ()
-    host: str = "127.0.0.1"
-    """The address that Kubernetes' API is served at."""
 
 
 def node_group(count: int | None, cpu: str | None, memory: str | None) -> list[dict[str, Any]] | None:
@@ -79,24 +58,7 @@ def up(
     cluster = config.overlay(cluster, changes)
     home = Home(name or cluster.metadata.name or "default")
     host = "0.0.0.0" if all_addresses else "127.0.0.1"
-    start(plan(home, cluster, data_dir, port, host), detach=detach, show=Progress(home.name))
-
-
-def plan(home: Home, cluster: config.Cluster, data_dir: Path | None = None, port: int = 0, host: str = "127.0.0.1") -> Plan:
-    """The plan, after checking that it can be carried out as things are."""
-    if home.is_running():
-        raise UserError(f"cluster {home.name!r} is up already; 'elbowroom down --name {home.name}' first, or choose another --name")
-    if cluster.spec.placement == "ray":
-        actors.check_installed()
-    home.make()
-    data = (data_dir or home.default_data).absolute()
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as why:
-        raise UserError(f"--data-dir {data}: {why.strerror}") from why
-    if port and not is_free(port, host):
-        raise UserError(f"port {port} is in use; choose another with --port, or leave it out")
-    return Plan(home, cluster, data, port, host=host)
+    start(planning.plan(home, cluster, data_dir, port, host), detach=detach, show=Progress(home.name))
 
 
 class Show(Protocol):
@@ -114,8 +76,6 @@ def start(wanted: Plan, *, detach: bool, show: Show) -> None:
     if detach:
         _start_daemon(wanted, show)
         return
-    from elbowroom.deploy import supervisor
-
     with show:
         show.stays = True
         failure = supervisor.run(wanted, show.tell)
@@ -160,7 +120,6 @@ def _be_daemon(wanted: Plan, reading: int, writing: int) -> None:
         for target, source in ((0, nothing), (1, log), (2, log)):
             os.dup2(source, target)
         os.chdir("/")
-        from elbowroom.deploy import supervisor
 
         def tell(event: dict[str, Any]) -> None:
             with suppress(OSError):  # who started us need not wait for us
@@ -235,14 +194,3 @@ def _wait(fact: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-def is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Can that port of this machine be listened at?"""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-        return True

@@ -37,8 +37,8 @@ from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.fleet import Action, Fleet, Forget, Signal, Spawn, State, Tell
 from elbowroom.deploy.home import Home, make_sockets, remove_sockets
 from elbowroom.deploy.home import State as HomeState
-from elbowroom.deploy.launch import Plan, is_free
 from elbowroom.deploy.placement import Forks, Placement
+from elbowroom.deploy.planning import Plan, is_free
 from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, hardware_of, is_node_name, metrics_url
 from elbowroom.host.clock import Clock
 from elbowroom.host.gatekeeper import Gatekeeper

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from elbowroom.deploy import page
 from elbowroom.deploy.chaos import conductor, scenario, show
+from elbowroom.deploy.chaos.state import Outcome
 from elbowroom.deploy.errors import UserError
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -19,9 +20,11 @@ def seconds(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def run(name_or_file: str, seed: int, duration: str | None, *, name: str, keep: bool, html: Path | None) -> bool:
+def run(
+    name_or_file: str, seed: int, duration: str | None, *, name: str, keep: bool, html: Path | None, profile: str | None = None
+) -> bool:
     """One run; True if it went well."""
-    wanted = scenario.load(name_or_file)
+    wanted = scenario.load(name_or_file).under(profile)
     span = None if duration is None else seconds(duration)
     outcome = _run(wanted, seed, span, name=name, keep=keep)
     print(show.verdict(wanted.metadata.name, outcome))
@@ -33,7 +36,7 @@ def run(name_or_file: str, seed: int, duration: str | None, *, name: str, keep: 
     return outcome.went_well
 
 
-def _run(wanted: scenario.Scenario, seed: int, span: float | None, *, name: str = "", keep: bool = False) -> conductor.Outcome:
+def _run(wanted: scenario.Scenario, seed: int, span: float | None, *, name: str = "", keep: bool = False) -> Outcome:
     with show.View(wanted.metadata.name) as view:
         return conductor.run(wanted, seed, span, name=name, keep=keep, show=view)
 
@@ -45,10 +48,10 @@ def listing() -> str:
     return "\n".join(f"{one.metadata.name.ljust(width)}  {' '.join(one.spec.about.split())}" for one in loaded)
 
 
-def marathon(minutes: float, kills: int, first_seed: int, only: list[str]) -> bool:
+def marathon(minutes: float, kills: int, first_seed: int, only: list[str], profile: str | None = None) -> bool:
     """Scenario after scenario until the time is over or so many processes were killed; True if all went well."""
     names = only or scenario.names()
-    loaded = [scenario.load(name) for name in names]
+    loaded = [scenario.load(name).under(profile) for name in names]
     end = time.monotonic() + minutes * 60
     died = runs = writes = records = 0
     seed = first_seed

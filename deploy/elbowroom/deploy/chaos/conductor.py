@@ -4,68 +4,29 @@ import shutil
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from elbowroom.deploy import config, control, launch
+from elbowroom.deploy import config, control, launch, planning
 from elbowroom.deploy.chaos import faults, settling, users
 from elbowroom.deploy.chaos.ground import Ground, NotDoneError
 from elbowroom.deploy.chaos.links import RelayedTopology, RelayProcess
 from elbowroom.deploy.chaos.plan import Drawn, draw
 from elbowroom.deploy.chaos.scenario import KINDS_WITH_LINKS, Body, Expected, Scenario
 from elbowroom.deploy.chaos.show import shown
+from elbowroom.deploy.chaos.state import Outcome, State
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home, root_of_homes
 from elbowroom.deploy.show import Progress
 from elbowroom.deploy.topology import Topology
 from elbowroom.history.files import load
 from elbowroom.history.records import History
-from elbowroom.history.report import Report, judge
+from elbowroom.history.report import judge
 
 LOOK_AGAIN_SECONDS = 0.05
-
-
-@dataclass
-class State:
-    """How far a run is, for whoever shows it. ``faults`` under way, by number; ``fired`` and ``missed`` count by kind."""
-
-    seed: int
-    plan: Sequence[Drawn]
-    duration: float
-    phase: str = "starting"
-    began: float = field(default_factory=time.monotonic)
-    under_way: dict[int, str] = field(default_factory=dict)
-    fired: Counter[str] = field(default_factory=Counter)
-    missed: Counter[str] = field(default_factory=Counter)
-    news: list[str] = field(default_factory=list)
-    counts: users.Counts = field(default_factory=users.Counts)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def tell(self, text: str) -> None:
-        """Something worth a line."""
-        with self.lock:
-            self.news.append(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a run. It went well if nothing is wrong: no invariant broken, all settled, and enough happened."""
-
-    state: State
-    history: Path
-    recorded: History
-    report: Report
-    kills: int
-    seconds: float
-    wrong: tuple[str, ...]
-
-    @property
-    def went_well(self) -> bool:
-        return not self.wrong and self.report.held
 
 
 def run(scenario: Scenario, seed: int, duration: float | None, *, name: str, keep: bool, show: Callable[[State], None]) -> Outcome:
@@ -121,7 +82,7 @@ def _on_new(scenario: Scenario, seed: int, root: Path, *, stays: bool) -> Iterat
         home = Home(f"chaos-{scenario.metadata.name}"[:40].rstrip("-"), root)
         made = config.Cluster(spec=body.cluster)
         relay = stack.enter_context(RelayProcess(_folder(stack), seed)) if body.needs_links else None
-        plan = launch.plan(home, made)
+        plan = planning.plan(home, made)
         kept = {"history_max": body.history_kept, "compaction_seconds": body.compaction}
         topology = partial(RelayedTopology, relay=str(relay.path) if relay else "", apiserver_config=kept)
         with Progress(home.name, quiet=True) as show:

@@ -5,17 +5,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from elbowroom.deploy.chaos.conductor import Outcome, State
+from elbowroom.deploy.chaos.state import Outcome, State
 
 REFRESH_SECONDS = 0.25
 NEWS_SHOWN = 8
 
 
 @contextmanager
-def shown(state: "State", show: "Callable[[State], None]") -> Iterator[None]:
+def shown(state: State, show: Callable[[State], None]) -> Iterator[None]:
     """Call ``show(state)`` several times a second from a thread until left."""
     over = threading.Event()
 
@@ -54,7 +53,7 @@ class View:
         if self._live is not None:
             self._live.stop()
 
-    def __call__(self, state: "State") -> None:
+    def __call__(self, state: State) -> None:
         if self._live is not None:
             self._live.update(self._table(state))
             return
@@ -66,7 +65,7 @@ class View:
         for line in news:
             print(f"  {line}", flush=True)
 
-    def _table(self, state: "State") -> Any:
+    def _table(self, state: State) -> Any:
         from rich.table import Table
 
         with state.lock:
@@ -85,7 +84,7 @@ class View:
         return table
 
 
-def verdict(title: str, outcome: "Outcome") -> str:
+def verdict(title: str, outcome: Outcome) -> str:
     """What is printed at the end: figures, then what was wrong, with the seed that repeats the plan."""
     state, counts = outcome.state, outcome.state.counts
     fired = ", ".join(f"{kind} {number}" for kind, number in sorted(state.fired.items())) or "none"

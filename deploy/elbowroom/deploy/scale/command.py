@@ -9,7 +9,7 @@ from pathlib import Path
 import uvloop
 
 from elbowroom.client import context_of
-from elbowroom.deploy import config, control, launch
+from elbowroom.deploy import config, control, launch, planning
 from elbowroom.deploy.bench.gauge import Gauge
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
@@ -49,7 +49,7 @@ def driven(wanted: Plan, lanes: int, per_process: int, home: Home) -> tuple[Run,
     cluster = config.overlay(config.Cluster(), wanted.cluster(per_process))
     made, view = Run(wanted), View(wanted.nodes)
     try:
-        launch.start(launch.plan(home, cluster), detach=True, show=view)
+        launch.start(planning.plan(home, cluster), detach=True, show=view)
         made.ready = view.seconds_to_ready
         answer = control.ask(home.control(), {"do": "status"})["ok"]
         with view:

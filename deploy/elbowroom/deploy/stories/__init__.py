@@ -1,5 +1,5 @@
 """Stories: the main job told step by step on a cluster of its own. A step is told only once it was seen to happen."""
 
-from elbowroom.deploy.stories.telling import tell
+from elbowroom.deploy.stories.playing import tell
 
 __all__ = ["tell"]

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from elbowroom.api import quantity
 from elbowroom.client import HttpClient
-from elbowroom.deploy import config, control, launch
+from elbowroom.deploy import config, control, launch, planning
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home, root_of_homes
 from elbowroom.deploy.show import Progress
@@ -42,7 +42,7 @@ class Stage:
     def __enter__(self) -> "Stage":
         try:
             with Progress(self._home.name, quiet=True) as show:
-                launch.start(launch.plan(self._home, self._cluster), detach=True, show=show)
+                launch.start(planning.plan(self._home, self._cluster), detach=True, show=show)
             self._http = HttpClient(self._home.kubeconfig)
         except BaseException:
             self.went_wrong()

@@ -7,15 +7,12 @@ the plain rule instead, and so is a pod with a larger request.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from elbowroom.scheduler.figures import ASK, EXACT_MAX, FIRST_RESOURCE, UNRESOLVABLE, Wanted, Weighted, is_exact
-
-if TYPE_CHECKING:  # a snapshot makes its columns only once it is large enough, and small clusters never load NumPy
-    from elbowroom.scheduler.cache import NodeInfo
+from elbowroom.scheduler.nodeinfo import NodeInfo
 
 Column = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -34,7 +31,7 @@ Verdicts = npt.NDArray[np.int8]
 class Columns:
     """What the nodes of a snapshot have and what is asked of them: one row a node, in the snapshot's order."""
 
-    def __init__(self, nodes: "Sequence[NodeInfo]") -> None:
+    def __init__(self, nodes: Sequence[NodeInfo]) -> None:
         self._size = len(nodes)
         self._zeros = self._new()
         self.slots = self._new()
@@ -47,7 +44,7 @@ class Columns:
         for row, node in enumerate(nodes):
             self.set(row, node)
 
-    def set(self, row: int, node: "NodeInfo") -> None:
+    def set(self, row: int, node: NodeInfo) -> None:
         """The node of that row is now this one."""
         exact = is_exact((node.allowed_pods,))
         self.slots[row] = node.allowed_pods - len(node.pods) if exact else 0

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, overload
 
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.config import POINTS_OF
 from elbowroom.scheduler.diagnosis import NO_NODES, Diagnosis, not_satisfied
 from elbowroom.scheduler.framework import Code, Filters, Framework, NodeFilter, Scorer, Status, prepare_filters
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
 from elbowroom.scheduler.preemption import NoPlan, Plan, World, check_with_nominated, preempt
 

@@ -11,8 +11,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import Action
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo
 
 if TYPE_CHECKING:

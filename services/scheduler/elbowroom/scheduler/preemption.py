@@ -13,9 +13,10 @@ from typing import Any
 from elbowroom.api.objects import PodDisruptionBudget
 from elbowroom.api.selectors import Selector, of_view
 from elbowroom.machine import Instant
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.diagnosis import Diagnosis
 from elbowroom.scheduler.framework import Code, Filters, Status
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.nominator import Nominator
 from elbowroom.scheduler.podgroups import PodGroups, Unit, group_key, violating_units
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.columns import PASSES, REFUSES, UNKNOWN, Column, Flags, Verdicts
 from elbowroom.scheduler.figures import ASK
 from elbowroom.scheduler.framework import Filters, NodeFilter, Status
+from elbowroom.scheduler.nodeinfo import NodeInfo
 
 WINDOW = 512
 

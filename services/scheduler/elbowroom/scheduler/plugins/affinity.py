@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from elbowroom.api.objects import Node, NodeSelectorTerm, Pod, PreferredSchedulingTerm, SelectorRequirement
 from elbowroom.api.objects import NodeAffinity as Affinity
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import NODE, Action
 from elbowroom.scheduler.framework import Code, Interest, NodeFilter, Plugin, Prepared, Scorer, Status, normalised
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")

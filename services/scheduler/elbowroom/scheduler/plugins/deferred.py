@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Node
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, NODE, TARGET_POD, Action
 from elbowroom.scheduler.framework import Code, Interest, NodeFilter, Plugin, Prepared, Status
 from elbowroom.scheduler.lookup import Lookup
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
 
 

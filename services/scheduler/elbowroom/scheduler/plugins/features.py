@@ -7,9 +7,10 @@ scale down (SD-22). All others matter to updates, which admission judges.
 from collections.abc import Sequence
 
 from elbowroom.api.objects import Node, PodSpec
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import NODE, Action
 from elbowroom.scheduler.framework import Code, Interest, NodeFilter, Plugin, Prepared, Status
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo
 
 SCALE_DOWN_DELAY = "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay"

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.framework import SCORE_MAX, Plugin, Scorer
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo
 
 MIB = 1024 * 1024

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 
 from elbowroom.api import selectors
 from elbowroom.api.objects import Node, PodAffinityTerm
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, NODE, TARGET_POD, Action
 from elbowroom.scheduler.framework import SCORE_MAX, Code, Interest, NodeFilter, Plugin, Prepared, Scorer, Status
 from elbowroom.scheduler.lookup import Lookup
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo
 
 Domain = tuple[str, str]

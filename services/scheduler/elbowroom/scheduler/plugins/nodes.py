@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from elbowroom.api.objects import Node, Taint, Toleration
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, NODE, TARGET_POD, Action
 from elbowroom.scheduler.framework import Code, Interest, NodeFilter, Plugin, Prepared, Scorer, Status, normalised
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo, Port, is_deferred
 
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

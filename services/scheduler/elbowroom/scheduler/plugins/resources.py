@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from elbowroom.api import resources
 from elbowroom.api.objects import Node
 from elbowroom.api.resources import Resources
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, NODE, TARGET_POD, Action, shrank_of
 from elbowroom.scheduler.figures import FIRST_RESOURCE, RESOURCES_MAX, TOO_MANY_PODS, UNRESOLVABLE, is_exact
 from elbowroom.scheduler.framework import SCORE_MAX, Code, Interest, NodeFilter, Plugin, Prepared, Scorer, Status
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
 
 if TYPE_CHECKING:

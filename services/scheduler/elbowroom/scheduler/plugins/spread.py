@@ -11,10 +11,11 @@ from math import floor, log
 
 from elbowroom.api.objects import Node, TopologySpreadConstraint
 from elbowroom.api.selectors import Requirement, Selector, of_view
-from elbowroom.scheduler.cache import NodeInfo, Snapshot
+from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import ASSIGNED_POD, NODE, TARGET_POD, Action
 from elbowroom.scheduler.framework import SCORE_MAX, Code, Interest, NodeFilter, Plugin, Prepared, Scorer, Status
 from elbowroom.scheduler.lookup import Lookup
+from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.plugins.affinity import node_suits
 from elbowroom.scheduler.plugins.nodes import is_tolerated
 from elbowroom.scheduler.podinfo import PodInfo
