@@ -11,8 +11,10 @@ from kubelet_world import KUBELET, NODE, RUNTIME, World, a_container, a_pod
 
 from elbowroom.api.resources import of
 from elbowroom.kubelet.checkpoint import CorruptCheckpoint
-from elbowroom.kubelet.machine import build
-from elbowroom.wire import ApiRequest, Call, Message, decode_value
+from elbowroom.kubelet.machine import Kubelet, build
+from elbowroom.rpc import Finished
+from elbowroom.wire import ApiRequest, Call, Code, Message, decode_value, encode_value
+from elbowroom.wire.cri import RuntimeState
 
 POLICY = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
 
@@ -376,3 +378,42 @@ def test_a_runtime_whose_connection_was_replaced_in_a_resize_is_asked_again() ->
     world.reconnect("runtime/n1")
     world.until(lambda: world.is_settled("a") and world.container("a")["resources"]["requests"]["cpu"] == "1", within=15)
     assert world.container("a")["restartCount"] == 0
+
+
+@pytest.mark.parametrize("ending", ["reconnect", "kubelet"])
+def test_an_update_that_nobody_waits_for_any_more_never_comes_into_force(ending: str) -> None:
+    """What the kubelet sees when it looks is final: its pod's cgroup comes down for a newer allocation, and no update of an older
+    one lands above it."""
+    world = World()
+    pod = a_pod("a", guaranteed("x", "200m", "100Mi"), guaranteed("y", "300m", "200Mi"), workload={"x": {"resizeSeconds": 1}})
+    world.api.create("pods", pod)
+    world.run(2)
+    world.api.resize("a", "x", requests={"memory": "900Mi"}, limits={"memory": "900Mi"})
+    world.run(0.97)
+    assert len(world.noted("rt.update.begin")) == 1 and not world.noted("rt.update.end")
+    world.api.resize("a", "x", requests={"memory": "100Mi"}, limits={"memory": "100Mi"})
+    world.reconnect("runtime/n1") if ending == "reconnect" else world.restart_kubelet()
+    world.run(10)
+    assert is_sized(world, "a", "x", "200m", "100Mi")
+    assert [note["ok"] for note in world.noted("rt.update.end")] == [False]
+    limits_hold(world)
+
+
+def test_a_list_of_before_does_not_settle_what_became_uncertain_since() -> None:
+    """The list was asked for after a gap in the events; a call that failed meanwhile is looked at all the same."""
+    world = World()
+    start(world)
+    world.run(2)
+    kubelet, uid = world._machines[KUBELET], world.api.objects["pods"]["ns/a"]["metadata"]["uid"]
+    assert isinstance(kubelet, Kubelet)
+    worker = kubelet.workers[uid]
+    assert worker.sandbox is not None
+    world.calls.clear()
+    worker.doubt()
+    older = msgspec.structs.replace(worker.sandbox, created_at=worker.sandbox.created_at + 1)
+    listed = Finished(("list",), Code.OK, encode_value(RuntimeState((older,))), "")
+    kubelet.inventory.listed(world.now, listed)
+    assert worker.in_doubt and worker.sandbox != older
+    world.api.resize("a", "x", requests={"cpu": "300m"}, limits={"cpu": "300m"})
+    world.until(lambda: bool(world.calls))
+    assert world.calls[0][0] == "PodState"

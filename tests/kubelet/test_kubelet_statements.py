@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from kubelet_world import KUBELET, NODE, RUNTIME, World, a_container, a_pod
+from kubelet_world import NODE, RUNTIME, World, a_container, a_pod
 
 from elbowroom.api.gates import RESIZE_PREEMPTION
 from elbowroom.api.objects import Pod, ResourceRequirements
@@ -665,7 +665,7 @@ def behave(world: World, workload: str) -> None:
     container = world.container("a")["containerID"].partition("//")[2]
     sandbox = container.rpartition("_c_")[0]
     call = Call(-1, "UpdateWorkload", encode_value(UpdateWorkload(sandbox, workload)))
-    world._feed(RUNTIME, Received(KUBELET, call))
+    world._feed(RUNTIME, Received("program", call))
 
 
 def test_on_v1_a_limit_that_usage_has_overtaken_is_busy_and_is_tried_again_until_it_is_not() -> None:

@@ -114,8 +114,7 @@ def test_after_a_storm_every_pod_has_what_it_wants_or_waits_for_a_reason(seed: i
     world.run(5)
     assert is_at_rest(world)
     assert len(world.noted("kl.alloc")) > 1 and world.noted("kl.judge")
-    if not slow:
-        limits_hold(world)  # a slow update may outlive the kubelet that asked for it
+    limits_hold(world)
     actuated_was_allocated(world)
     records = [{"kind": kind, "proc": f"kubelet/{NODE}", "node": NODE, **note} for kind, note in world.notes]
     for invariant in ("I-01", "I-03", "I-05"):

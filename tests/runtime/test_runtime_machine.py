@@ -126,7 +126,8 @@ class Rig:
 
     @property
     def sandbox(self) -> SandboxState:
-        return decode_value(self.ok("PodState", SandboxId("s")), RuntimeState).sandboxes[0]
+        """Seen without asking for ``PodState``, by which a kubelet gives up what it asked for."""
+        return self.sandboxes()[0]
 
     @property
     def container(self) -> ContainerState:
@@ -303,6 +304,78 @@ def test_an_update_that_comes_after_its_deadline_changes_nothing() -> None:
     late = rig.did("UpdateContainerResources", update(cpu_quota=50_000), deadline=BEGIN - 1)
     assert late.code is Code.DEADLINE_EXCEEDED
     assert rig.container.cgroup.cpu_quota == 100_000
+
+
+def looked(rig: Rig, **more: Any) -> ContainerState:
+    found = decode_value(rig.did("PodState", SandboxId("s"), **more).body, RuntimeState)
+    return found.sandboxes[0].containers[0]
+
+
+def test_who_looks_at_a_pod_gives_up_the_update_that_is_under_way() -> None:
+    rig = Rig()
+    rig.pod({"resizeSeconds": 4})
+    first = rig.ask("UpdateContainerResources", update(cpu_quota=50_000))
+    rig.wait(1)
+    again = rig.ask("UpdateContainerResources", update(cpu_quota=50_000))
+    rig.wait(1)
+    assert looked(rig).cgroup.cpu_quota == 100_000
+    assert {rig.reply(first).code, rig.reply(again).code} == {Code.CANCELLED}  # type: ignore[union-attr]
+    rig.wait(10)
+    assert rig.container.cgroup.cpu_quota == rig.container.resources.cpu_quota == 100_000
+    assert [n["ok"] for n in rig.notes("rt.update.end")] == [False]
+    newer = rig.ask("UpdateContainerResources", update(cpu_quota=70_000))
+    rig.wait(4)
+    assert rig.reply(newer) == Reply(newer) and rig.container.cgroup.cpu_quota == 70_000
+
+
+def test_who_looks_at_a_pod_changes_nothing_of_another_nor_of_what_anybody_else_asked_for() -> None:
+    rig = Rig()
+    rig.pod({"resizeSeconds": 4})
+    rig.ok("RunPodSandbox", RunPodSandbox("t", "uid-2", "b", "ns", "", POD_CPU))
+    mine = rig.ask("UpdateContainerResources", update(cpu_quota=50_000))
+    rig.ok("PodState", SandboxId("t"))
+    rig.tell(Call(rig.ids + 5, "PodState", encode_value(SandboxId("s"))), source="somebody")
+    rig.wait(4)
+    assert rig.reply(mine) == Reply(mine) and rig.container.cgroup.cpu_quota == 50_000
+
+
+@pytest.mark.parametrize("method", ["PodState", "SetPodCgroup", "UpdateWorkload"])
+def test_a_change_that_arrives_after_something_newer_is_refused(method: str) -> None:
+    rig = Rig()
+    rig.pod()
+    late = Call(rig.ids + 1, "UpdateContainerResources", encode_value(update(cpu_quota=50_000)))
+    rig.ids += 1
+    newer = {"PodState": SandboxId("s"), "SetPodCgroup": SetPodCgroup("s", POD_CPU), "UpdateWorkload": UpdateWorkload("s", "{}")}
+    rig.ok(method, newer[method])
+    rig.tell(late)
+    refused = rig.reply(late.id)
+    assert refused is not None and refused.code is Code.FAILED_PRECONDITION and refused.code.definite
+    assert rig.container.cgroup.cpu_quota == 100_000 and not rig.notes("rt.update.begin")
+
+
+def test_a_frame_that_comes_twice_is_answered_twice() -> None:
+    rig = Rig()
+    rig.pod()
+    rig.ids += 1
+    call = Call(rig.ids, "UpdateContainerResources", encode_value(update(cpu_quota=50_000)))
+    for _ in range(2):
+        rig.tell(call)
+    assert [m for _, m in rig.sent if isinstance(m, Reply) and m.id == call.id] == [Reply(call.id)] * 2
+    assert rig.container.cgroup.cpu_quota == 50_000
+
+
+def test_a_new_life_that_lists_what_there_is_gives_up_what_the_one_before_asked_for() -> None:
+    rig = Rig()
+    rig.pod({"resizeSeconds": 4})
+    rig.ask("UpdateContainerResources", update(cpu_quota=50_000), epoch=5)
+    rig.did("ListAll", None, epoch=5)  # its own, after a gap in the events
+    assert not rig.notes("rt.update.end")
+    rig.did("ListAll", None, epoch=6)
+    rig.wait(10)
+    assert [n["ok"] for n in rig.notes("rt.update.end")] == [False]
+    assert rig.container.cgroup.cpu_quota == 100_000
+    rig.restart()
+    assert rig.did("UpdateContainerResources", update(cpu_quota=60_000), epoch=5).code is Code.FAILED_PRECONDITION
 
 
 def test_a_workload_lets_the_first_updates_fail() -> None:

@@ -46,6 +46,11 @@ def test_what_a_dying_kubelet_could_not_write_down_is_written_by_the_next(point:
     fine(make(Run(2, profile="v1.37", scenario=SCENARIO, points=(Point.of(f"kubelet/node-1@{point}"),))))
 
 
+def test_an_update_under_way_when_its_kubelet_was_cut_off_does_not_land_above_the_pod() -> None:
+    """Storm 70039: it came into force after a newer allocation had lowered the pod's cgroup (I-15)."""
+    fine(make(Run(70039, hostile=True, profile="lab", scenario=SCENARIO)))
+
+
 @pytest.mark.parametrize("name", PROFILES)
 def test_what_is_wanted_at_last_fits(name: str) -> None:
     for seed in range(200):

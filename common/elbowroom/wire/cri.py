@@ -18,7 +18,7 @@ method                     body                         reply body
 ``UpdatePodSandboxResources``   UpdatePodSandboxResources    (empty), or UNIMPLEMENTED
 ``UpdateWorkload``         UpdateWorkload               (empty) ours: the pod's behaviour changed
 ``ListAll``                (empty)                      RuntimeState
-``PodState``               SandboxId                    RuntimeState with that one sandbox
+``PodState``               SandboxId                    RuntimeState with that one sandbox; gives up what was asked before
 ``SetPodCgroup``           SetPodCgroup                 (empty) ours: the kubelet writes the pod's cgroup
 ``PodStats``               SandboxId                    PodStats
 ``events``                 (empty); a stream            StreamEvents whose ``object`` is a ContainerEvent (JSON)
@@ -27,6 +27,10 @@ method                     body                         reply body
 A refusal is a ``Reply`` with a code and the runtime's words in ``message``. Every call is idempotent: a kubelet that does
 not know whether one happened repeats it. Sandbox and container ids are made by the kubelet from pod uid, container name
 and attempt, so a repeated create is the same one.
+
+Of what one caller asks about a sandbox the newest counts: a change that arrives behind something newer is refused, and ``PodState``
+ends with CANCELLED what the caller asked for before and what has not come into force. So who does not know how a call ended looks,
+and what it sees is final. ``ListAll`` ends so what the caller's earlier lives asked for.
 """
 
 import msgspec

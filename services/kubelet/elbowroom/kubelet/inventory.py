@@ -94,7 +94,7 @@ class Inventory:
             worker = roster.get(uid)
             if worker is None:
                 self._remove(now, sandbox.sandbox)
-            elif uid not in busy and worker.sandbox != sandbox:
+            elif uid not in busy and not worker.in_doubt and worker.sandbox != sandbox:
                 worker.adopt(sandbox)
                 roster.place(worker)
                 worker.sync(now)

@@ -162,6 +162,11 @@ class PodWorker:
         return self._call.in_flight
 
     @property
+    def in_doubt(self) -> bool:
+        """Must it look for itself, since something that it asked for may still be to come?"""
+        return self._stale
+
+    @property
     def token(self) -> int:
         """Of the call in flight."""
         return self._call.token

@@ -3,6 +3,11 @@
 A changing call is carried out in this order: ``T1``, what is about to happen, the record durable, ``T2``, what happened, the reply,
 ``T3``, the events. So a runtime that dies anywhere comes back with a state that it had told nobody or everybody of, and the
 kubelet, who repeats what was not answered, gets the same result.
+
+Of what a kubelet asks about one sandbox only the newest counts. A change that arrives after something newer is refused, and who
+asks for ``PodState`` gives up what it asked for before: an update that is still under way never comes into force. So a kubelet
+that does not know how a call ended need only look, and nothing that it has not seen comes up later. (A CRI server does as much:
+its calls end with the connection and the deadline of their client. Here frames can be late too.)
 """
 
 import random
@@ -72,10 +77,23 @@ class _Callers(msgspec.Struct, frozen=True):
     epochs: dict[str, int]
 
 
+class _About(msgspec.Struct, frozen=True):
+    """Of a request's body: what it is about."""
+
+    sandbox: str = ""
+    container: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Caller:
     source: str
     id: int
+    epoch: int
+
+    @property
+    def asked(self) -> tuple[int, int]:
+        """The order in which its calls were made: a later life counts on from where it likes."""
+        return self.epoch, self.id
 
 
 @dataclass(slots=True)
@@ -109,6 +127,8 @@ class Runtime:
         """Sandbox -> its updates under way, by the time at which they are due."""
         self._timers: dict[str, Instant | None] = {}
         self._epochs: dict[str, int] = {}
+        self._newest: dict[str, dict[str, tuple[int, int]]] = {}
+        """Sandbox -> of each peer, the newest that it asked about it."""
         self._feed = feed.Feed()
         self._methods: dict[str, Callable[[Instant, _Caller, bytes], list[Effect]]] = {
             "RunPodSandbox": self._run,
@@ -165,7 +185,7 @@ class Runtime:
         return []
 
     def _called(self, now: Instant, source: str, call: Call) -> list[Effect]:
-        caller = _Caller(source, call.id)
+        caller = _Caller(source, call.id, call.epoch)
         try:
             if call.method in self._questions:
                 return self._questions[call.method](caller, call.body)
@@ -177,7 +197,9 @@ class Runtime:
             if 0 < call.epoch < self._epochs.get(source, 0):
                 words = f"incarnation {self._epochs[source]} of {source} has spoken; {call.epoch} is over"
                 return [_refusal(caller, Code.FAILED_PRECONDITION, words)]
-            return [*self._fence(source, call.epoch), T1, *self._changed(now, caller, call)]
+            if self._is_late(caller, decode_value(call.body, _About)):
+                return [_refusal(caller, Code.FAILED_PRECONDITION, f"{source} has asked for something newer since")]
+            return [*self._fence(caller), T1, *self._changed(now, caller, call)]
         except MalformedError as why:
             return [_refusal(caller, Code.INVALID_ARGUMENT, f"{call.method}: {why}")]
 
@@ -189,12 +211,44 @@ class Runtime:
         except _RefusedError as why:
             return [_refusal(caller, why.code, why.message), T3]
 
-    def _fence(self, source: str, epoch: int) -> list[Effect]:
-        """Of two incarnations of a caller the later one counts, for ever."""
-        if epoch <= self._epochs.get(source, 0):
+    def _fence(self, caller: _Caller) -> list[Effect]:
+        """Of two incarnations of a caller the later one counts, for ever; what the earlier one asked for is given up."""
+        if caller.epoch <= self._epochs.get(caller.source, 0):
             return []
-        self._epochs[source] = epoch
-        return [Persist(CALLERS, encode_value(_Callers(self._epochs)))]
+        self._epochs[caller.source] = caller.epoch
+        given_up = [effect for sandbox in list(self._updates) for effect in self._give_up(sandbox, caller, lives_only=True)]
+        return [Persist(CALLERS, encode_value(_Callers(self._epochs))), *given_up]
+
+    def _is_late(self, caller: _Caller, about: _About) -> bool:
+        """Has its caller asked for something newer about the same sandbox? (A repeated frame is not newer than itself.)"""
+        sandbox = about.sandbox or self._owners.get(about.container, "")
+        if sandbox not in self._sandboxes:
+            return False
+        newest = self._newest.setdefault(sandbox, {})
+        if caller.asked < newest.get(caller.source, caller.asked):
+            return True
+        newest[caller.source] = caller.asked
+        return False
+
+    def _give_up(self, sandbox: str, caller: _Caller, *, lives_only: bool = False) -> list[Effect]:
+        """Let the updates under way that ``caller`` has asked for before (``lives_only``: in an earlier life) never be."""
+
+        def is_over(asker: _Caller) -> bool:
+            before = asker.epoch < caller.epoch if lives_only else asker.asked < caller.asked
+            return asker.source == caller.source and before
+
+        under_way, record = self._updates.get(sandbox, []), self._sandboxes[sandbox]
+        over = [update for update in under_way if all(is_over(asker) for asker in update.callers)]
+        effects: list[Effect] = []
+        for update in over:
+            under_way.remove(update)
+            if (container := record.container(update.container)) is not None:
+                facts = _update_facts(record, container, update.resources)
+                effects.append(Note("rt.update.end", {**facts, "ok": False, "error": "given up by who asked for it"}))
+            effects += [_refusal(asker, Code.CANCELLED, "given up") for asker in update.callers]
+        if over and not under_way:
+            del self._updates[sandbox]
+        return [*effects, *self._arm(record)] if over else []
 
     # ------------------------------------------------------------ sandboxes
 
@@ -228,6 +282,7 @@ class Runtime:
         for container in record.containers:
             self._owners.pop(container.container, None)
         del self._sandboxes[record.sandbox]
+        self._newest.pop(record.sandbox, None)
         if self._timers.pop(record.sandbox, None) is not None:
             effects.append(SetTimer(_key(record.sandbox), None))
         return [*effects, *self._feed.tell(now, stopped.events)]
@@ -310,11 +365,16 @@ class Runtime:
     # ------------------------------------------------------------ questions
 
     def _list(self, caller: _Caller, body: bytes) -> list[Effect]:
-        return [_answer(caller, encode_value(RuntimeState(tuple(pods.state_of(r) for r in self._sandboxes.values()))))]
+        # What a new life finds here is not changed by an earlier one any more.
+        fenced = self._fence(caller)
+        return [*fenced, _answer(caller, encode_value(RuntimeState(tuple(pods.state_of(r) for r in self._sandboxes.values()))))]
 
     def _pod_state(self, caller: _Caller, body: bytes) -> list[Effect]:
         record = self._sandboxes.get(decode_value(body, SandboxId).sandbox)
-        return [_answer(caller, encode_value(RuntimeState(() if record is None else (pods.state_of(record),))))]
+        if record is None:
+            return [_answer(caller, encode_value(RuntimeState(())))]
+        given_up = [] if self._is_late(caller, _About(record.sandbox)) else self._give_up(record.sandbox, caller)
+        return [*given_up, _answer(caller, encode_value(RuntimeState((pods.state_of(record),))))]
 
     def _stats(self, caller: _Caller, body: bytes) -> list[Effect]:
         wanted = decode_value(body, SandboxId).sandbox
