@@ -336,7 +336,7 @@ APISERVER = (
         "an-old-version-overwrites",
         "BR-075",
         "a patch that bears an old resourceVersion undoes what came between",
-        (Change("elbowroom.apiserver.registry:Registry._replace", "revision and revision != record.revision", "False"),),
+        (Change("elbowroom.apiserver.registry.core:Registry._replace", "revision and revision != record.revision", "False"),),
         (
             _REGISTRY + "test_an_update_of_what_has_changed_meanwhile_is_a_conflict",
             _REGISTRY + "test_a_patch_that_names_another_version_is_a_conflict",
@@ -361,7 +361,7 @@ APISERVER = (
         "whether quota, bounds or validation refused a resize cannot be told",
         (
             Change(
-                "elbowroom.apiserver.registry:_refused",
+                "elbowroom.apiserver.registry.admitting:_refused",
                 "statuses.forbidden(kind.group, kind.plural, attributes.name, refusal.message, refusal.causes)",
                 'statuses.forbidden(kind.group, kind.plural, attributes.name, "denied", refusal.causes)',
             ),

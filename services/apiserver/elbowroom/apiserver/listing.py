@@ -15,7 +15,7 @@ import msgspec
 from elbowroom.api.fielderrors import FieldError, forbidden, not_supported
 from elbowroom.api.selectors import EVERYTHING, FieldSelector, Selector, SelectorError, parse_fields, parse_labels
 from elbowroom.apiserver import intake, schema, statuses
-from elbowroom.apiserver.kinds import Resource
+from elbowroom.apiserver.kinds.base import Resource
 from elbowroom.apiserver.store import CompactedError, Record, Store
 from elbowroom.apiserver.strategy import Document
 from elbowroom.wire import ApiRequest, ApiResponse

@@ -7,7 +7,8 @@ from typing import Any
 from elbowroom.api.clock import as_time
 from elbowroom.apiserver import statuses
 from elbowroom.apiserver.jsonpath import look
-from elbowroom.apiserver.kinds import ScalePaths, selector_of
+from elbowroom.apiserver.kinds.base import ScalePaths
+from elbowroom.apiserver.kinds.checks import selector_of
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Record
 from elbowroom.apiserver.strategy import Context, Document

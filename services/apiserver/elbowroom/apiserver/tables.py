@@ -12,6 +12,7 @@ import msgspec
 from elbowroom.apiserver import workload_tables
 from elbowroom.apiserver.gotext import go_text
 from elbowroom.apiserver.jsonpath import look
+from elbowroom.apiserver.kinds.versions import core_event
 from elbowroom.apiserver.tablekit import (
     NONE,
     UNKNOWN,
@@ -26,7 +27,6 @@ from elbowroom.apiserver.tablekit import (
     part,
     since,
 )
-from elbowroom.apiserver.versions import core_event
 from elbowroom.machine import Instant
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from elbowroom.api.fielderrors import FieldError, forbidden, not_supported
 from elbowroom.apiserver import intake, statuses
-from elbowroom.apiserver.kinds import Resource
+from elbowroom.apiserver.kinds.base import Resource
 from elbowroom.apiserver.listing import NODE_FIELD, Filter, copy_of, data_of, filter_of, snapshot
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Change, CompactedError, Record, Store

@@ -15,7 +15,7 @@ from elbowroom.apiserver.definitions.structural import META_FIELDS
 from elbowroom.apiserver.faces import Face
 from elbowroom.apiserver.gotext import go_type
 from elbowroom.apiserver.jsonpath import look
-from elbowroom.apiserver.kinds import Resource, ScalePaths
+from elbowroom.apiserver.kinds.base import Resource, ScalePaths
 from elbowroom.apiserver.store import Record
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 

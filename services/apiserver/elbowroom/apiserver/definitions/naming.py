@@ -10,7 +10,7 @@ from elbowroom.api.clock import as_time
 from elbowroom.api.fielderrors import FieldError
 from elbowroom.apiserver.definitions import rules
 from elbowroom.apiserver.definitions.rules import is_true
-from elbowroom.apiserver.kinds import Resource, StatusStrategy
+from elbowroom.apiserver.kinds.base import Resource, StatusStrategy
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 from elbowroom.machine import Instant
 

@@ -7,7 +7,8 @@ from elbowroom.api.fielderrors import FieldError, invalid, not_supported, requir
 from elbowroom.api.names import dns1123_subdomain
 from elbowroom.apiserver import metadata, rbac, statuses
 from elbowroom.apiserver.admission_base import Attributes
-from elbowroom.apiserver.kinds import Resource, label_selector_errors
+from elbowroom.apiserver.kinds.base import Resource
+from elbowroom.apiserver.kinds.checks import label_selector_errors
 from elbowroom.apiserver.rbac import GROUP, Rbac, quoted
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 from elbowroom.wire import ApiRequest

@@ -6,6 +6,7 @@ from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, duplicate, invalid, not_supported, required
 from elbowroom.api.names import dns1123_label
+from elbowroom.apiserver.kinds.base import Resource, with_status
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 NETWORK = ipaddress.ip_network("10.96.0.0/12")
@@ -116,3 +117,9 @@ def _port_errors(port: Mapping[str, Any], at: str, names: set[str], *, needs_nam
     if port["protocol"] not in _PROTOCOLS:
         found.append(not_supported(f"{at}.protocol", port["protocol"], _PROTOCOLS))
     return found
+
+
+def row() -> Resource:
+    """The row of services."""
+    strategy = ServiceStrategy()
+    return Resource(strategy, with_status(strategy), name_rule="label", returns_deleted=True)

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, not_supported, required, too_long
-from elbowroom.apiserver.kinds import CONFIG_BYTES_MAX, Resource, StatusStrategy, config_key_findings, field_at, same
+from elbowroom.apiserver.kinds.base import Resource, StatusStrategy, field_at
+from elbowroom.apiserver.kinds.checks import same
+from elbowroom.apiserver.kinds.small import CONFIG_BYTES_MAX, config_key_findings
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 Node = Mapping[str, Any]

@@ -11,7 +11,8 @@ import msgspec
 from elbowroom.api.fielderrors import FieldError, invalid, required
 from elbowroom.apiserver import schema
 from elbowroom.apiserver.faces import Face
-from elbowroom.apiserver.kinds import EVENT_FIELDS, EventStrategy, Resource, StatusStrategy, field_at
+from elbowroom.apiserver.kinds.base import Resource, StatusStrategy, field_at
+from elbowroom.apiserver.kinds.small import EVENT_FIELDS, EventStrategy
 from elbowroom.apiserver.store import Record
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 

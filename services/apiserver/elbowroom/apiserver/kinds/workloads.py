@@ -5,16 +5,9 @@ from typing import Any
 
 from elbowroom.api import cron
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, not_supported, required
-from elbowroom.apiserver.kinds import (
-    Resource,
-    StatusStrategy,
-    Templated,
-    count_or_percent_errors,
-    nonnegative,
-    same,
-    selector_of,
-    template_errors,
-)
+from elbowroom.apiserver.kinds.base import Resource, StatusStrategy
+from elbowroom.apiserver.kinds.checks import count_or_percent_errors, nonnegative, same, selector_of
+from elbowroom.apiserver.kinds.replicas import Templated, template_errors
 from elbowroom.apiserver.pod_defaults import default_pod_spec
 from elbowroom.apiserver.pod_validation import validate_pod_spec
 from elbowroom.apiserver.strategy import Context, Document, Strategy

@@ -1,0 +1,128 @@
+"""Deletions: what ends at once, what is marked first, and what is not deleted at all."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from elbowroom.api.clock import as_time
+from elbowroom.apiserver import intake, listing, removal, statuses
+from elbowroom.apiserver.admission_base import Attributes
+from elbowroom.apiserver.definitions import naming
+from elbowroom.apiserver.definitions.naming import DEFINITIONS
+from elbowroom.apiserver.intake import DeleteOptions
+from elbowroom.apiserver.kinds.base import Resource
+from elbowroom.apiserver.registry.admitting import Chain
+from elbowroom.apiserver.registry.rows import stored
+from elbowroom.apiserver.registry.writes import Write
+from elbowroom.apiserver.statuses import ApiError
+from elbowroom.apiserver.store import Record, Store
+from elbowroom.apiserver.strategy import Context, Document, Strategy
+from elbowroom.machine import Instant
+from elbowroom.wire import ApiRequest, ApiResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a deletion left: the object to show (None: a Status is shown) and the revision."""
+
+    record: Record | None
+    revision: int
+
+
+class Deleting:
+    """Carries them out."""
+
+    def __init__(self, store: Store, chain: Chain) -> None:
+        self._store, self._chain = store, chain
+
+    def one(self, context: Context, write: Write, row: Resource, request: ApiRequest) -> ApiResponse:
+        """Answer a request to delete one object."""
+        options = intake.delete_options(request)
+        record = stored(self._store, row, request)
+        ended = self.remove(context, write, row, record, options)
+        kind = row.strategy
+        if row.returns_deleted or ended.record is not None:
+            shown = ended.record or record
+            return ApiResponse(200, listing.data_of(row, shown), revision=shown.revision)
+        details = {
+            "name": record.name,
+            **({"group": kind.group} if kind.group else {}),
+            "kind": kind.plural,
+            "uid": record.document["metadata"]["uid"],
+        }
+        return ApiResponse(200, statuses.success(details=details), revision=ended.revision)
+
+    def collection(self, context: Context, write: Write, row: Resource, request: ApiRequest) -> ApiResponse:
+        """Answer a request to delete what its selectors find."""
+        options = intake.delete_options(request)
+        found = listing.select(self._store, row, request)
+        for record in found:
+            check_preconditions(row.strategy, record, options)
+        shown = [self.remove(context, write, row, record, options).record or record for record in found]
+        return ApiResponse(200, listing.encode(row, shown, str(self._store.revision)), revision=self._store.revision)
+
+    def remove(self, context: Context, write: Write, row: Resource, record: Record, options: DeleteOptions) -> Ended:
+        """Delete an object, or begin to."""
+        kind = row.strategy
+        check_preconditions(kind, record, options)
+        attributes = Attributes("DELETE", kind.resource, "", record.namespace, record.name, None, record.document)
+        self._chain.admit(context, kind, attributes)
+        self._chain.validate(context, kind, attributes)
+        document = record.copy()
+        if kind.resource == "namespaces":
+            decided = _decide_namespace(document, options, context.now)
+        elif kind.resource == DEFINITIONS:
+            marked_now = naming.mark_terminating(document, context.now)
+            decided = removal.Removal(document, False) if marked_now else removal.ALREADY
+        else:
+            decided = removal.decide(document, options, context.now, graceful=row.graceful)
+        marked = record
+        if decided.marked is not None:
+            if options.dry_run:
+                marked = Record(
+                    kind.resource, record.namespace, record.name, record.revision, msgspec.json.encode(document), document
+                )
+            else:
+                marked = write.put(kind.resource, record.namespace, record.name, document)
+        if not decided.ends:
+            return Ended(marked, marked.revision)
+        if options.dry_run:
+            return Ended(marked if row.returns_deleted else None, record.revision)
+        gone = write.delete(kind.resource, record.namespace, record.name)
+        return Ended(gone if row.returns_deleted else None, gone.revision)
+
+
+def precondition_failed(kind: Strategy, record: Record, why: str) -> ApiError:
+    """409 as upstream's storage layer words it."""
+    key = f"/registry/{kind.plural}/{record.key}"
+    text = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {why}"
+    return statuses.conflict(kind.group, kind.plural, record.name, text)
+
+
+def check_preconditions(kind: Strategy, record: Record, options: DeleteOptions) -> None:
+    """409 unless the object is the one that the options mean."""
+    meta = record.document["metadata"]
+    if options.uid is not None and options.uid != meta["uid"]:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise statuses.conflict(kind.group, kind.kind, record.name, why)
+    if options.resource_version is not None and options.resource_version != str(record.revision):
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion in record "
+            f"({record.revision}). The object might have been modified"
+        )
+        raise statuses.conflict(kind.group, kind.kind, record.name, why)
+
+
+def _decide_namespace(namespace: Document, options: DeleteOptions, now: Instant) -> removal.Removal:
+    """A namespace is marked Terminating; its controller empties it and takes the finalizer away."""
+    meta = namespace["metadata"]
+    if meta.get("deletionTimestamp") is None:
+        meta["deletionTimestamp"] = as_time(now)
+        namespace["status"] = {**namespace.get("status", {}), "phase": "Terminating"}
+        return removal.Removal(namespace, not namespace.get("spec", {}).get("finalizers") and not meta.get("finalizers"))
+    if namespace.get("spec", {}).get("finalizers") or meta.get("finalizers"):
+        return removal.ALREADY
+    return removal.Removal(None, True)
