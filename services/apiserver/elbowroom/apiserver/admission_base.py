@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from elbowroom.apiserver.strategy import Context, Document
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True, eq=False):
     """The write that is judged. ``operation``: CREATE, UPDATE, DELETE."""
 
     operation: str

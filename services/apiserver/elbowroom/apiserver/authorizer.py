@@ -14,7 +14,7 @@ import msgspec
 
 from elbowroom.api.objects import ObjectMeta, PodSpec
 from elbowroom.apiserver import node_rights, statuses
-from elbowroom.apiserver.rbac import Rbac
+from elbowroom.apiserver.rbac import Judge, Rbac
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Store, StoreReader
 from elbowroom.wire import ApiRequest
@@ -79,16 +79,17 @@ class Judgement:
 _ALLOWED = Judgement(True)
 
 
-def check(request: ApiRequest, store: Store) -> Judgement:
+def check(request: ApiRequest, store: Store, roles: Judge | None = None) -> Judgement:
     """Let the request pass or raise 403 with upstream's words."""
-    judgement = judge(request, store)
+    judgement = judge(request, store, roles)
     if not judgement.allowed:
         raise judgement.refusal or cannot(request, judgement.reason)
     return judgement
 
 
-def judge(request: ApiRequest, store: Store) -> Judgement:
-    """May the request's user do that? Everything that allows it is asked before roles and bindings are."""
+def judge(request: ApiRequest, store: Store, roles: Judge | None = None) -> Judgement:
+    """May the request's user do that? Everything that allows it is asked before roles and bindings are, of which ``roles`` may
+    remember what they say."""
     if MASTERS in request.groups:
         return _ALLOWED
     what = f"{request.resource}.{request.group}" if request.group else request.resource
@@ -104,7 +105,7 @@ def judge(request: ApiRequest, store: Store) -> Judgement:
             return _ALLOWED
     elif _is_a_components(request, what):
         return _ALLOWED
-    verdict = Rbac(StoreReader(store)).decide(request)
+    verdict = (roles or Rbac(StoreReader(store))).decide(request)
     if verdict.allowed or not why:
         return Judgement(verdict.allowed, verdict.reason)
     return Judgement(False, ", ".join(filter(None, (why, verdict.reason))))

@@ -18,9 +18,10 @@ from elbowroom.apiserver import audit, authorizer, discovery, identity, imperson
 from elbowroom.apiserver.authorizer import Judgement
 from elbowroom.apiserver.facts import commit_note
 from elbowroom.apiserver.metrics import ApiMetrics
+from elbowroom.apiserver.rbac import Decisions
 from elbowroom.apiserver.registry import Registry, Served
 from elbowroom.apiserver.statuses import ApiError
-from elbowroom.apiserver.store import Store
+from elbowroom.apiserver.store import Store, StoreReader
 from elbowroom.apiserver.watch import TIMER as BOOKMARKS
 from elbowroom.apiserver.watch import Watches
 from elbowroom.machine import (
@@ -129,6 +130,7 @@ class ApiServer:
         self._works = itertools.count(1)
         self._store = Store({"pods": _node_name})
         self._registry = Registry(self._store, profile, rng)
+        self._roles = Decisions(self._store, StoreReader(self._store))
         self._watches = Watches(self._store)
         self._calls = Calls(epoch=epoch)
         self._durable = durable
@@ -227,7 +229,7 @@ class ApiServer:
                 request = self._acting(request)
             if request.group == "elbowroom":
                 return self._on_own(now, source, call, request)
-            judgement = authorizer.check(request, self._store)
+            judgement = authorizer.check(request, self._store, self._roles)
             effects.append(Step("A2"))
             if request.resource == "nodes" and request.subresource == "proxy":
                 return self._on_proxy(now, source, call, request)
@@ -266,7 +268,7 @@ class ApiServer:
         if request.group == "elbowroom":
             verb, path = request.verb, _path_of(request)
             return authorizer.judge_path(request.user, request.groups, verb, path, self._store)
-        return authorizer.judge(request, self._store)
+        return authorizer.judge(request, self._store, self._roles)
 
     def _served(self, now: Instant, request: ApiRequest) -> Served:
         if reviews.is_review(request):
@@ -294,7 +296,7 @@ class ApiServer:
         try:
             if request.uid or request.impersonate is not None:
                 request = self._acting(request)
-            authorizer.check(request, self._store)
+            authorizer.check(request, self._store, self._roles)
             row = self._registry.row_of(request)
             effects = self._watches.open(now, source, call.id, call.credit, row, request)
             self._metrics.count(request, 200)

@@ -1,6 +1,6 @@
 """The three patches that carry changes: JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch.
 
-All work on parsed JSON; the first two change the document they are given, which the caller owns. Where upstream's libraries deviate
+All work on parsed JSON; the first changes the document it is given, which the caller owns. Where upstream's libraries deviate
 from the RFCs, so do these: a JSON patch path need not begin with a slash (its first segment is dropped unseen), negative indices
 count from the end, a missing ``value`` is null; a merge patch drops nulls inside the values that it adds. Strategic merge is
 Kubernetes' own: lists of maps are merged by the key that the type declares, and directives (``$patch``, ``$setElementOrder/…``,
@@ -197,27 +197,31 @@ def _json_kind(value: Any) -> str:
 
 
 def merge_patch(document: Any, patch: Any) -> Any:
-    """The document after a merge patch; ``PatchError`` 400 if the patch is no object."""
+    """The document after a merge patch; ``PatchError`` 400 if the patch is no object.
+
+    The document itself is left as it is, and what the patch does not touch is shared with it.
+    """
     if not isinstance(patch, dict):
         if patch is None:
             return document
         raise PatchError(
             400, f"error decoding patch: json: cannot unmarshal {_json_kind(patch)} into Go value of type map[string]interface {{}}"
         )
-    _merge_members(document, patch)
-    return document
+    return _merged_members(document, patch)
 
 
-def _merge_members(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def _merged_members(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(document)
     for key, value in patch.items():
         if value is None:
-            document.pop(key, None)
+            merged.pop(key, None)
             continue
-        held = document.get(key)
+        held = merged.get(key)
         if isinstance(held, dict) and isinstance(value, dict):
-            _merge_members(held, value)
+            merged[key] = _merged_members(held, value)
         else:
-            document[key] = _without_nulls(value)
+            merged[key] = _without_nulls(value)
+    return merged
 
 
 def _without_nulls(value: Any) -> Any:
@@ -388,6 +392,8 @@ def _merge_value(item: Any, merge_key: str) -> Any:
 
 def _are_maps(*lists: list[Any]) -> bool:
     """Are the elements maps? All must be of one type, which may not be a list."""
+    if any(lists) and all(type(item) is dict for items in lists for item in items):
+        return True
     kinds = {go_type(item): item for items in lists for item in items}
     if not kinds:
         raise PatchError(500, "no elements in any of the given slices")
@@ -415,6 +421,10 @@ class _Places:
     def find(self, value: Any) -> int:
         """-1 if it is not there."""
         return self._first.get(_frozen(value), -1)
+
+    def tell_apart(self, count: int) -> bool:
+        """Had all of so many elements a value, each another one?"""
+        return len(self._first) == count and _NONE not in self._first
 
 
 def _frozen(value: Any) -> Any:
@@ -451,6 +461,8 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field | None, is_d
         else:
             places.add(wanted, len(merged))
             merged.append(_plain(item)[0])
+    if len(patch) == 1 and len(merged) == len(original) and places.tell_apart(len(merged)):
+        return merged  # one element that was there: nothing moves
     return _ordered(merged, patch, original, merge_key, True)
 
 

@@ -6,7 +6,10 @@ read (security contexts, most volume sources) are taken as they come.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from elbowroom.api import names, resources
 from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
@@ -56,6 +59,10 @@ def validate_pod(pod: Node, old: Node | None = None, *, assigned: bool = False) 
     spec = pod["spec"]
     stored = old["spec"] if old is not None else None
     assigned = assigned or (stored is not None and downward.asks_for_assigned(stored))
+    return [] if is_known_sound(spec, stored, assigned=assigned) else _pod_errors(spec, stored, assigned)
+
+
+def _pod_errors(spec: Node, stored: Node | None, assigned: bool) -> Errors:
     errors = validate_pod_spec(spec, "spec", old=stored, assigned=assigned)
     for field in ("containers", "initContainers"):
         for path, container in _each(f"spec.{field}", spec.get(field)):
@@ -63,6 +70,55 @@ def validate_pod(pod: Node, old: Node | None = None, *, assigned: bool = False) 
             if image != image.strip():
                 errors.append(invalid(f"{path}.image", image, _WHITESPACE))
     return errors
+
+
+# ---------------------------------------------------------------- what was found sound before
+
+_KNOWN_BYTES_MAX = 4096
+"""Larger specs are judged each time: what is remembered must not become large."""
+_RESIZED = ("containers", "initContainers")
+_encode = msgspec.json.Encoder(enc_hook=float).encode  # numbers that remember how they were written
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def is_known_sound(spec: Node, stored: Node | None, *, assigned: bool) -> bool:
+    """Has such a spec no errors? False, too, for one of which it would have to be found out in full.
+
+    Of pods that are made alike, and of one that is resized, only the node and the containers' resources differ; these are judged by
+    themselves, and the rest is remembered. Only resources of the pod and claims bind them together, so with those all is judged.
+    """
+    if spec.get("resources") is not None or (stored is not None and _forgives(stored)):
+        return False
+    rest = dict(spec)
+    rest.pop("nodeName", None)
+    for field in _RESIZED:
+        if not spec.get(field):
+            continue
+        bare = rest[field] = []
+        for container in spec[field]:
+            if "resources" not in container:
+                bare.append(container)
+                continue
+            bare.append({name: value for name, value in container.items() if name != "resources"})
+            own = container["resources"]
+            if own and (own.get("claims") or not _known(_has_sound_amounts, _encode(own))):
+                return False
+    node = spec.get("nodeName")
+    return (not node or not names.dns1123_subdomain(node)) and _known(_is_sound, _encode(rest), assigned)
+
+
+def _known(judge: Callable[..., bool], raw: bytes, *more: bool) -> bool:
+    return len(raw) <= _KNOWN_BYTES_MAX and judge(raw, *more)
+
+
+@lru_cache(1024)
+def _is_sound(raw: bytes, assigned: bool) -> bool:
+    return not _pod_errors(_decode(raw), None, assigned)
+
+
+@lru_cache(1024)
+def _has_sound_amounts(raw: bytes) -> bool:
+    return not _requirements(_decode(raw), "", _container_resource_name)
 
 
 def validate_created_pod(pod: Node, *, assigned: bool = False) -> Errors:
@@ -141,7 +197,7 @@ def _containers(spec: Node, path: str, volumes: Mapping[str, Node]) -> Errors:
 def _init_containers(spec: Node, path: str, volumes: Mapping[str, Node], old: Node | None) -> Errors:
     errors: Errors = []
     seen = {container.get("name", "") for container in spec.get("containers") or []}
-    forgiven = old is not None and any(map(_restarts_on_resize, old.get("initContainers") or []))
+    forgiven = old is not None and _forgives(old)
     for at, container in _each(path, spec.get("initContainers")):
         errors += _container(spec, container, at, volumes)
         errors += _restart_policy(container, at)
@@ -159,6 +215,11 @@ def _init_containers(spec: Node, path: str, volumes: Mapping[str, Node], old: No
                     why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
                     errors.append(invalid(f"{entry}.restartPolicy", "RestartContainer", why))
     return errors
+
+
+def _forgives(old: Node) -> bool:
+    """May the pod go on with what newer servers refuse?"""
+    return any(map(_restarts_on_resize, old.get("initContainers") or []))
 
 
 def _restarts_on_resize(container: Node) -> bool:

@@ -84,6 +84,8 @@ class PodStrategy(Strategy):
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
         errors = validate_pod(new, old)
+        if not errors and new["spec"] == old["spec"]:
+            return []  # nothing is updated that a plain update may not
         return errors + _plain_update(new["spec"], old["spec"])
 
     def spec_changed(self, new: Document, old: Mapping[str, Any]) -> bool:
@@ -420,8 +422,7 @@ def _resize(profile: Profile, new: Node, old: Node) -> Errors:
         return [forbidden("[]", "static pods cannot be resized")]
     if (stored.get("os") or {}).get("name") == "windows":
         return [forbidden("[]", "windows pods cannot be resized")]
-    before = status.get("qosClass") or qos_class(pod_view({"spec": stored}))
-    if before != qos_class(pod_view({"spec": spec})):
+    if (status.get("qosClass") or _qos_of(stored)) != _qos_of(spec):
         shown = (new.get("status") or {}).get("qosClass", "")
         errors.append(invalid("spec", shown, "Pod QOS Class may not change as a result of resizing"))
     if not _node_resizes(status):
@@ -446,6 +447,15 @@ def _resize(profile: Profile, new: Node, old: Node) -> Errors:
     if not errors and not same(munged, stored):
         errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
     return errors
+
+
+def _qos_of(spec: Node) -> str:
+    """``qos_class`` of a pod with that spec, of which only the resources count."""
+    bare: Document = {
+        field: [{"name": one.get("name", ""), "resources": one.get("resources") or {}} for one in spec.get(field) or []]
+        for field in ("containers", "initContainers")
+    }
+    return qos_class(pod_view({"spec": {**bare, "resources": spec.get("resources")}}))
 
 
 def _node_resizes(status: Node) -> bool:

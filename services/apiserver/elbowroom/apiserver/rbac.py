@@ -6,7 +6,7 @@ that it selects; upstream's controller writes them into it a moment later, here 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -18,6 +18,9 @@ from elbowroom.wire import ApiRequest
 GROUP = "rbac.authorization.k8s.io"
 ROLES, CLUSTER_ROLES = f"roles.{GROUP}", f"clusterroles.{GROUP}"
 ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
+KINDS = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
+DECISIONS_MAX = 4096
+"""How many verdicts are remembered."""
 ALL = "*"
 
 Rule = Mapping[str, Any]
@@ -40,6 +43,18 @@ class Grant:
     rule: Rule | None
     source: str = ""
     trouble: str = ""
+
+
+class Changing(Protocol):
+    """Tells whether something changed."""
+
+    def changed(self, resource: str) -> int: ...
+
+
+class Judge(Protocol):
+    """Decides by roles and bindings: ``Rbac``, or ``Decisions`` for who is asked often."""
+
+    def decide(self, request: ApiRequest) -> Verdict: ...
 
 
 class Rbac:
@@ -104,6 +119,26 @@ class Rbac:
                 )
             case _:
                 return f'unsupported role reference kind: "{kind}"'
+
+
+class Decisions:
+    """What ``Rbac.decide`` says, remembered: it reads the roles and bindings anew only once one of them has changed."""
+
+    def __init__(self, store: Changing, reader: Reader) -> None:
+        self._store, self._rbac = store, Rbac(reader)
+        self._known: dict[tuple[Any, ...], Verdict] = {}
+        self._as_of: tuple[int, ...] = ()
+
+    def decide(self, request: ApiRequest) -> Verdict:
+        as_of = tuple(map(self._store.changed, KINDS))
+        if as_of != self._as_of or len(self._known) >= DECISIONS_MAX:
+            self._as_of, self._known = as_of, {}
+        said = (request.user, request.groups, request.verb, request.group, request.resource, request.subresource)
+        key = (*said, request.namespace, request.name)
+        verdict = self._known.get(key)
+        if verdict is None:
+            verdict = self._known[key] = self._rbac.decide(request)
+        return verdict
 
 
 def _by_name(documents: Iterable[Node]) -> list[Node]:

@@ -13,7 +13,6 @@ import zlib
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -75,8 +74,7 @@ class Record:
         self._document = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, eq=False):
     """One write: what stands now and what stood before. For a deletion ``record`` is the object's last state, with the
     deletion's revision."""
 
@@ -108,6 +106,7 @@ class Store:
         self._ring: list[Change] = []  # the change of revision r is at r - floor - 1
         self._garbage: list[int] = []
         self._parsed: deque[Record] = deque()
+        self._changed: dict[str, int] = {}
 
     # ------------------------------------------------------------ reading
 
@@ -136,6 +135,11 @@ class Store:
         """How many objects of that resource there are."""
         collection = self._collections.get(resource)
         return 0 if collection is None else len(collection.keys)
+
+    def changed(self, resource: str) -> int:
+        """The revision at which an object of that resource was written last; 0 if none ever was. What follows from the objects
+        of a resource alone may be remembered for as long as this stays the same."""
+        return self._changed.get(resource, 0)
 
     def resources(self) -> list[str]:
         """The resources that have, or had, objects."""
@@ -216,7 +220,7 @@ class Store:
 
     def _apply(self, change: Change) -> None:
         record, old = change.record, change.old
-        self.revision = change.revision
+        self.revision = self._changed[record.resource] = change.revision
         collection = self._collections.get(record.resource)
         if collection is None:
             collection = self._collections[record.resource] = _Collection()

@@ -7,8 +7,9 @@ are plain dicts; methods that say "in place" may change the document they are gi
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import msgspec
 
 from elbowroom.api.fielderrors import FieldError
 from elbowroom.api.gates import Profile
@@ -27,8 +28,7 @@ class Reader(Protocol):
     def list(self, resource: str, namespace: str = "") -> Iterable[Document]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, eq=False):
     """One request on its way through the registry."""
 
     now: Instant
@@ -37,10 +37,10 @@ class Context:
     reader: Reader
     user: str = ""
     groups: tuple[str, ...] = ()
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = msgspec.field(default_factory=list)
     """Texts for ``Warning: 299`` headers; append to it."""
     dry_run: bool = False
-    also_write: list[tuple[str, str, str, Document]] = field(default_factory=list)
+    also_write: list[tuple[str, str, str, Document]] = msgspec.field(default_factory=list)
     """Other objects that this write changes: (resource, namespace, name, whole new document), say a quota's ``status.used``.
 
     The registry commits them together with the write itself, each as a revision of its own with a fresh resourceVersion, after

@@ -60,7 +60,7 @@ class PodResizeValidator(Plugin):
             return Refusal(why, causes=({"reason": "UnsupportedPlatform"},))
         if not context.profile.refuses_above_allocatable:
             return None
-        short = _short(pod_view(new), resources.amounts(node.get("status", {}).get("allocatable")))
+        short = _short(pod_view({"spec": new["spec"]}), resources.amounts(node.get("status", {}).get("allocatable")))
         if not short:
             return None
         why = f"node didn't have enough allocatable resources: {'; '.join(short)}"

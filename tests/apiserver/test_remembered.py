@@ -1,0 +1,311 @@
+"""What is remembered, or found by a shorter way, is what the long way finds."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from apiserver_world import World, a_pod
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from elbowroom.api.quantity import parse
+from elbowroom.apiserver import patches, pod_validation, rbac, schema
+from elbowroom.apiserver.patches import PatchError, merge_patch, strategic_patch
+from elbowroom.apiserver.pod_defaults import default_pod
+from elbowroom.apiserver.pod_validation import is_known_sound, validate_pod
+from elbowroom.apiserver.pods import PodStrategy, _plain_update
+from elbowroom.apiserver.rbac import Decisions, Rbac
+from elbowroom.apiserver.semantics import same
+from elbowroom.apiserver.store import Store, StoreReader
+from elbowroom.wire import ApiRequest
+
+POD = schema.find("", "v1", "Pod")
+assert POD is not None
+FIELD = POD
+
+
+def decoded(document: Any) -> dict[str, Any]:
+    made = schema.decode(FIELD, document)
+    assert made.error is None
+    found: dict[str, Any] = made.document
+    return found
+
+
+# ---------------------------------------------------------------- semantic equality
+
+
+def plainly_same(one: Any, other: Any, *, quantities: bool = False) -> bool:
+    """The rule, member by member."""
+    if one == other:
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        if quantities:
+            return one.keys() == other.keys() and all(parse(one[name]) == parse(other[name]) for name in one)
+        kinds = ("requests", "limits", "overhead", "capacity", "allocatable", "hard", "used")
+        return all(plainly_same(one.get(name), other.get(name), quantities=name in kinds) for name in {**one, **other})
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(plainly_same, one, other))
+    empty: tuple[Any, ...] = (None, "", [], {})
+    return one in empty and other in empty
+
+
+amounts = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "1000m", "01", "2", "0"]), max_size=2)
+leaves = st.one_of(st.none(), st.just(""), st.just(0), st.just(False), st.just("a"), st.integers(0, 2))
+trees = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, max_size=3),
+        st.dictionaries(st.sampled_from(["requests", "limits"]), amounts, max_size=2),
+    ),
+    max_leaves=8,
+)
+
+
+@given(trees, trees)
+@settings(max_examples=300)
+def test_documents_are_the_same_if_all_their_members_are(one: Any, other: Any) -> None:
+    assert same(one, other) is plainly_same(one, other)
+    assert same({"a": one, "b": [other]}, {"a": one, "b": [other], "c": None})
+
+
+# ---------------------------------------------------------------- patches
+
+texts = st.sampled_from(["a", "b", "c", "d"])
+values = st.recursive(
+    st.one_of(st.none(), st.integers(0, 2), texts),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(texts, inner, max_size=3)),
+    max_leaves=6,
+)
+objects = st.dictionaries(texts, values, max_size=4)
+
+
+def plainly_merged(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """RFC 7386, in place, with nulls dropped from what is added."""
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: bare(member) for key, member in value.items() if member is not None}
+        return [bare(member) for member in value if member is not None] if isinstance(value, list) else value
+
+    for key, value in patch.items():
+        if value is None:
+            document.pop(key, None)
+        elif isinstance(document.get(key), dict) and isinstance(value, dict):
+            plainly_merged(document[key], value)
+        else:
+            document[key] = bare(value)
+    return document
+
+
+@given(objects, objects)
+def test_a_merge_patch_leaves_the_document_and_makes_what_the_rfc_says(document: dict[str, Any], patch: dict[str, Any]) -> None:
+    before = copy.deepcopy(document)
+    merged = merge_patch(document, patch)
+    assert document == before
+    wanted = plainly_merged(copy.deepcopy(document), patch)
+    assert (merged, list(merged)) == (wanted, list(wanted))
+
+
+names = st.sampled_from(["a", "b", "c"])
+containers = st.lists(st.fixed_dictionaries({"name": names}, optional={"image": names}), max_size=4)
+elements = st.fixed_dictionaries(
+    {}, optional={"name": names, "image": names, "$patch": st.sampled_from(["delete", "replace", "x"])}
+)
+
+
+@given(containers, st.lists(elements, max_size=2), st.booleans())
+def test_a_patched_list_is_the_same_with_or_without_weaving(held: list[Any], patch: list[Any], lacks_a_key: bool) -> None:
+    document = {"spec": {"containers": held + [{"image": "a"}] * lacks_a_key}}
+
+    def merged() -> Any:
+        try:
+            return strategic_patch(copy.deepcopy(document), {"spec": {"containers": copy.deepcopy(patch)}}, FIELD)
+        except PatchError as why:
+            return why.code, why.message
+
+    short = merged()
+    with pytest.MonkeyPatch.context() as change:
+        change.setattr(patches._Places, "tell_apart", lambda self, count: False)
+        assert short == merged()
+
+
+# ---------------------------------------------------------------- sound specs
+
+BREAKS: list[tuple[tuple[str | int, ...], Any]] = [
+    (("containers", 0, "resources", "requests", "cpu"), "-1"),
+    (("containers", 0, "resources", "requests", "nope"), "1"),
+    (("containers", 0, "resources", "limits"), {"cpu": "1m"}),
+    (("containers", 0, "resources", "claims"), [{"name": "gpu"}]),
+    (("containers", 0, "resources"), {"limits": {"hugepages-2Mi": "2Mi"}}),
+    (("containers", 0, "image"), " padded"),
+    (("containers", 0, "name"), "Upper"),
+    (("containers", 0, "imagePullPolicy"), "Sometimes"),
+    (("containers", 1, "name"), "c"),
+    (("initContainers", 0, "resources", "requests", "memory"), "-5Mi"),
+    (("initContainers", 0, "resizePolicy"), [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]),
+    (("nodeName",), "Not_A_Name"),
+    (("nodeName",), "another"),
+    (("resources",), {"requests": {"cpu": "1m"}}),
+    (("resources",), {"requests": {"cpu": "8"}}),
+    (("tolerations",), [{"key": "a", "operator": "Perhaps"}]),
+    (("restartPolicy",), "Never"),
+    (("volumes",), [{"name": "v"}]),
+    (("dnsPolicy",), "None"),
+    (("hostname",), "x" * 5000),
+    (("ephemeralContainers",), [{"name": "e", "image": "i", "resources": {"requests": {"cpu": "1"}}}]),
+]
+
+
+def a_spec() -> dict[str, Any]:
+    spare = {"name": "d", "image": "registry.k8s.io/pause:3.10"}
+    first = {"name": "i", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": {"memory": "5Mi"}}}
+    pod = a_pod(node="n1")
+    pod["spec"]["containers"].append(spare)
+    pod["spec"]["initContainers"] = [first]
+    document = decoded(pod)
+    default_pod(document)
+    spec: dict[str, Any] = document["spec"]
+    return spec
+
+
+def broken(path: Sequence[str | int], value: Any) -> dict[str, Any]:
+    spec = a_spec()
+    inside: Any = spec
+    for step in path[:-1]:
+        inside = inside[step]
+    inside[path[-1]] = copy.deepcopy(value)
+    return spec
+
+
+def test_a_sound_spec_is_known_and_a_resize_of_it_too() -> None:
+    spec = a_spec()
+    assert validate_pod({"spec": spec}) == []
+    assert is_known_sound(spec, None, assigned=False)
+    assert is_known_sound(broken(("containers", 0, "resources", "requests", "cpu"), "17m"), spec, assigned=False)
+    judged = pod_validation._is_sound.cache_info().misses
+    assert is_known_sound(broken(("nodeName",), "elsewhere"), spec, assigned=False)
+    assert pod_validation._is_sound.cache_info().misses == judged
+
+
+@pytest.mark.parametrize(("path", "value"), BREAKS)
+@pytest.mark.parametrize("forgiven", [False, True])
+def test_what_is_wrong_with_a_spec_is_said_whether_others_like_it_are_known_or_not(
+    path: Sequence[str | int], value: Any, forgiven: bool
+) -> None:
+    stored = a_spec()
+    if forgiven:
+        stored["initContainers"][0]["resizePolicy"] = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+    validate_pod({"spec": stored})
+    spec = broken(path, value)
+    wanted = pod_validation._pod_errors(spec, stored, False)
+    assert is_known_sound(spec, stored, assigned=False) <= (not wanted)
+    for _ in range(2):
+        assert validate_pod({"spec": spec}, {"spec": stored}) == wanted
+
+
+def test_a_spec_that_asks_for_assigned_cpus_is_not_known_for_those_who_may_not() -> None:
+    item = {"path": "cpus", "resourceFieldRef": {"containerName": "c", "resource": "assigned.cpuset"}}
+    spec = broken(("volumes",), [{"name": "v", "downwardAPI": {"items": [item], "defaultMode": 420}}])
+    assert is_known_sound(spec, None, assigned=True)
+    assert not is_known_sound(spec, None, assigned=False)
+    assert validate_pod({"spec": spec}) != []
+
+
+@pytest.mark.parametrize(("path", "value"), [*BREAKS, (("restartPolicy",), "Always")])
+def test_an_update_that_leaves_a_spec_alone_is_judged_as_any_other(path: Sequence[str | int], value: Any) -> None:
+    spec = broken(path, value)
+    pod = {"spec": spec}
+    shown = PodStrategy().validate_update(None, pod, copy.deepcopy(pod))  # type: ignore[arg-type]
+    assert shown == pod_validation._pod_errors(spec, spec, False) + _plain_update(spec, spec)
+
+
+# ---------------------------------------------------------------- roles
+
+
+def rights(world: World, verb: str, what: str, name: str, body: Mapping[str, Any] | None = None) -> None:
+    request = ApiRequest(
+        verb, what, rbac.GROUP, name=name if verb != "create" else "", namespace="default" if what.startswith("role") else ""
+    )
+    asked = msgspec.structs.replace(
+        request, body=b"" if body is None else msgspec.json.encode({"metadata": {"name": name}, **body})
+    )
+    assert world.ask(asked).status < 300
+
+
+def may(world: World, user: str, name: str = "a", groups: tuple[str, ...] = ()) -> int:
+    return world.ask(ApiRequest("get", "pods", namespace="default", name=name, user=user, groups=groups), peer="http/1").status
+
+
+def test_a_right_counts_from_the_moment_it_is_given_and_no_longer_once_it_is_taken() -> None:
+    world = World()
+    world.create("pods", a_pod("a"), "default")
+    world.create("pods", a_pod("b"), "default")
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], "resourceNames": ["a"]}
+    subject = {"kind": "User", "name": "jane", "apiGroup": rbac.GROUP}
+    reference = {"apiGroup": rbac.GROUP, "kind": "Role", "name": "reader"}
+    assert [may(world, "jane"), may(world, "jane")] == [403, 403]
+    rights(world, "create", "roles", "reader", {"rules": [rule]})
+    assert may(world, "jane") == 403
+    rights(world, "create", "rolebindings", "jane", {"roleRef": reference, "subjects": [subject]})
+    assert [may(world, "jane"), may(world, "jane"), may(world, "jane", "b"), may(world, "john")] == [200, 200, 403, 403]
+    rights(world, "update", "roles", "reader", {"rules": [{**rule, "resourceNames": ["b"]}]})
+    assert [may(world, "jane"), may(world, "jane", "b")] == [403, 200]
+    rights(world, "delete", "rolebindings", "jane")
+    assert may(world, "jane", "b") == 403
+
+
+requests = st.builds(
+    ApiRequest,
+    st.sampled_from(["get", "list", "delete"]),
+    st.sampled_from(["pods", "nodes"]),
+    namespace=st.sampled_from(["", "default", "other"]),
+    name=st.sampled_from(["", "a", "b"]),
+    subresource=st.sampled_from(["", "resize"]),
+    user=st.sampled_from(["jane", "john"]),
+    groups=st.sampled_from([(), ("dev",)]),
+)
+roles = st.fixed_dictionaries(
+    {
+        "apiGroups": st.just([""]),
+        "resources": st.lists(st.sampled_from(["pods", "nodes", "pods/resize", "*"]), max_size=2),
+        "verbs": st.lists(st.sampled_from(["get", "list", "delete", "*"]), max_size=2),
+    },
+    optional={"resourceNames": st.just(["a"])},
+)
+subjects = st.sampled_from([{"kind": "User", "name": "jane"}, {"kind": "Group", "name": "dev"}])
+
+
+@given(st.lists(st.one_of(requests, st.tuples(st.sampled_from(rbac.KINDS), roles, subjects), st.none()), max_size=30), st.data())
+@settings(max_examples=100)
+def test_remembered_decisions_are_those_that_roles_and_bindings_give(happened: list[Any], data: st.DataObject) -> None:
+    store = Store()
+    remembering, plain = Decisions(store, StoreReader(store)), Rbac(StoreReader(store))
+    asked: list[ApiRequest] = []
+    for one in happened:
+        if one is None:
+            standing = [record for kind in rbac.KINDS for record in store.objects(kind)]
+            if standing:
+                gone = data.draw(st.sampled_from(standing))
+                store.delete(gone.resource, gone.namespace, gone.name)
+        elif isinstance(one, ApiRequest):
+            asked.append(one)
+        else:
+            kind, rule, subject = one
+            is_cluster = kind.startswith("cluster")
+            reference = {"kind": "ClusterRole" if is_cluster else "Role", "name": "x"}
+            content = {"roleRef": reference, "subjects": [subject]} if "bindings" in kind else {"rules": [rule]}
+            store.put(kind, "" if is_cluster else "default", "x", {"metadata": {"name": "x"}, **content})
+        for request in asked[-4:]:
+            assert remembering.decide(request) == plain.decide(request)
+
+
+def test_no_more_decisions_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rbac, "DECISIONS_MAX", 3)
+    store = Store()
+    decisions = Decisions(store, StoreReader(store))
+    for number in range(10):
+        assert not decisions.decide(ApiRequest("get", "pods", name=str(number), user="jane")).allowed
+        assert len(decisions._known) <= 3
