@@ -6,14 +6,21 @@ from typing import Any
 
 import pytest
 
-from elbowroom.history import pods, progress, serving, watching
+from elbowroom.history import bounds, paging, pods, progress, serving, watching
 from elbowroom.history.linearizability import Operation, is_linearizable, windows
 from elbowroom.history.records import History
 from elbowroom.history.report import judge
 
 SECOND = 1_000_000_000
 KUBELET = "system:node:n1"
-INVARIANTS = {**pods.INVARIANTS, **progress.INVARIANTS, **serving.INVARIANTS, **watching.INVARIANTS}
+INVARIANTS = {
+    **pods.INVARIANTS,
+    **progress.INVARIANTS,
+    **serving.INVARIANTS,
+    **watching.INVARIANTS,
+    **paging.INVARIANTS,
+    **bounds.INVARIANTS,
+}
 ELSEWHERE = {"I-34", "I-37", "I-38", "I-39"}
 """Those that test_invariants.py breaks."""
 
@@ -72,25 +79,38 @@ def of_runtime(kind: str, pod: str, container: str, node: str = "n1", **facts: A
     return {"kind": f"rt.{kind}", "proc": f"runtime/{node}", "node": node, **mine, **facts}
 
 
+def a_sample(**facts: Any) -> dict[str, Any]:
+    weighs = {"rss_bytes": 50 << 20, "files": 40, "files_max": 1024, "late_ms": 0.4, "inputs": 0, "effects": 2}
+    return {"kind": "host.sample", "proc": "apiserver", **weighs, **facts}
+
+
+def samples(count: int = 1, **facts: Any) -> Change:
+    return lambda records: records.extend(a_sample(**facts) for _ in range(count))
+
+
+def a_leak(records: Records) -> None:
+    records.extend(a_sample(files=40 + number * number, files_max=65_536) for number in range(1, 20))
+
+
 def an_event(reason: str, times: int) -> dict[str, Any]:
     return a_commit("events/ns/e", KUBELET, {"generation": 0, "about": "pods/ns/a", "reason": reason, "count": times}, "create")
 
 
 def a_good_run() -> Records:
-    """Two pods with processors of their own; one grows once the other has shrunk; a client reads and writes; a reader's stream
-    breaks and is joined; the run is left alone for a while and ends."""
+    """Two pods with processors of their own; one grows once the other has shrunk; a client reads, writes and lists in pages; a
+    reader's stream breaks and is joined; the run is left alone for a while and ends."""
     small, large = {"cfg": {"cpuset_cpus": "0"}, "attempt": 0}, {"cfg": {"cpuset_cpus": "2-3"}, "attempt": 0}
     return [
         {"kind": "wal.recovered", "proc": "apiserver", "revision": 0, "floor": 0, "durable": True},
         opened(1, 0),
-        watch("initial", id=1, rev=0),
+        watch("initial", id=1, rev=0, number=0),
         a_commit("resourcequotas/ns/q", "controllers", {"generation": 0, "hard": {"requests.cpu": "5"}}, "patch")
         | {"sub": "status"},
         a_call("invoke", 1, "create", "pods/ns/a"),
         a_commit("pods/ns/a", "admin", a_pod(cpu="1", phase="Pending", ids={}, node=""), "create"),
         a_call("ok", 1, "create", "pods/ns/a", rev=2),
-        watch("event", id=1, rev=2, type="ADDED", key="pods/ns/a"),
-        watch("bookmark", id=1, rev=3),
+        watch("event", id=1, rev=2, type="ADDED", key="pods/ns/a", number=1),
+        watch("bookmark", id=1, rev=3, number=1),
         a_commit("pods/ns/b", "admin", a_pod(cpu="3", phase="Pending"), "create"),
         watch("broken", watch="pods", why="UNAVAILABLE: gone"),
         opened(2, 3),
@@ -99,11 +119,11 @@ def a_good_run() -> Records:
         of_runtime("create", "a", "a/c/0", **small),
         of_runtime("create", "b", "b/c/0", **large),
         a_commit("pods/ns/a", KUBELET, a_pod(cpu="1"), sub="status"),
-        watch("event", id=2, rev=4, type="MODIFIED", key="pods/ns/a"),
+        watch("event", id=2, rev=4, type="MODIFIED", key="pods/ns/a", number=1),
         a_call("invoke", 2, "get", "pods/ns/a"),
         a_call("ok", 2, "get", "pods/ns/a", rev=4),
         a_commit("pods/ns/a", "admin", a_pod(2, cpu="2"), sub="resize"),
-        watch("event", id=2, rev=5, type="MODIFIED", key="pods/ns/a"),
+        watch("event", id=2, rev=5, type="MODIFIED", key="pods/ns/a", number=2),
         a_verdict("a", 2, "Deferred", 2000, 1),
         an_event("ResizeDeferred", 1),
         a_commit("pods/ns/b", "admin", a_pod(2, cpu="2"), sub="resize"),
@@ -115,6 +135,11 @@ def a_good_run() -> Records:
         of_kubelet("resized", "a", 2),
         a_commit("pods/ns/b", KUBELET, a_pod(2, cpu="2", ids={"c": (1, "two")}), sub="status"),
         a_commit("pods/ns/a", KUBELET, a_pod(2, cpu="2"), sub="status"),
+        a_call("invoke", 3, "list", "pods/ns/", write=False),
+        a_call("ok", 3, "list", "pods/ns/", write=False, rev=9, after="", more="t", items=[["ns/a", 9]]),
+        a_call("invoke", 4, "list", "pods/ns/", write=False),
+        a_call("ok", 4, "list", "pods/ns/", write=False, rev=9, after="t", more="", items=[["ns/b", 8]]),
+        a_sample(),
         a_commit("leases.coordination.k8s.io/kube-node-lease/n1", KUBELET, {"generation": 0}) | {"mono_ns": 100 * SECOND},
         {"kind": "end", "proc": "kubelet/n1", "mono_ns": 100 * SECOND},
         {"kind": "end", "proc": "apiserver", "mono_ns": 100 * SECOND},
@@ -128,11 +153,11 @@ def history_of(records: Records) -> History:
     return History.of({"run": "r", "seed": 1, "inc": 1, "seq": (t := next(ticks)), "mono_ns": t, "wall": t} | r for r in records)
 
 
-def nth(records: Records, kind: str, number: int = 0, **facts: Any) -> dict[str, Any]:
+def nth(records: Records, kind: str, number: int = 0, /, **facts: Any) -> dict[str, Any]:
     return [r for r in records if r["kind"] == kind and facts.items() <= r.items()][number]
 
 
-def put(kind: str, number: int = 0, **facts: Any) -> Change:
+def put(kind: str, number: int = 0, /, **facts: Any) -> Change:
     return lambda records: nth(records, kind, number).update(facts)
 
 
@@ -216,6 +241,7 @@ VIOLATIONS: list[tuple[str, str, Change]] = [
     ("I-36", "a read tells of the future", a_read_of_the_future),
     ("I-36", "a write is answered before it happens", answered_too_early),
     ("I-36", "the log has another order than time", log_out_of_order),
+    ("I-36", "a list is stale", put("api.ok", 2, rev=8)),
     (
         "I-40",
         "an event comes after its bookmark",
@@ -225,6 +251,11 @@ VIOLATIONS: list[tuple[str, str, Change]] = [
     ("I-40", "a change comes before the state", lambda records: records.remove(nth(records, "watch.initial"))),
     ("I-41", "a stream leaves out what came in between", put("watch.open", 1, **{"from": 2})),
     ("I-41", "a stream begins anew unasked", put("watch.open", 1, **{"from": 0})),
+    ("I-42", "a list goes on in another state", put("api.ok", 3, rev=8)),
+    ("I-42", "a page leaves an object out", put("api.ok", 3, items=[])),
+    ("I-42", "a page tells an object again", put("api.ok", 3, items=[["ns/a", 9], ["ns/b", 8]])),
+    ("I-42", "a page tells what was before", put("api.ok", 2, items=[["ns/a", 4]])),
+    ("I-42", "a page tells what never was", put("api.ok", 3, items=[["ns/b", 8], ["ns/c", 5]])),
     ("I-43", "a copy goes back", after("watch.event", -1, watch("event", id=2, rev=4, type="MODIFIED", key="pods/ns/a"))),
     ("I-43", "what is deleted changes", put("watch.event", 1, type="DELETED")),
     ("I-44", "the same pod runs twice", after("rt.create", 0, of_runtime("create", "a", "a/c/9", "n2", cfg={}, uid="other"))),
@@ -236,6 +267,19 @@ VIOLATIONS: list[tuple[str, str, Change]] = [
     ("I-49", "a kubelet writes a spec", put("commit", 3, sub="")),
     ("I-49", "a kubelet writes another's lease", put("commit", -1, key="leases.coordination.k8s.io/kube-node-lease/n2")),
     ("I-49", "a kubelet writes another's pod", put("commit", 3, user="system:node:n2")),
+    ("I-50", "a process weighs too much", samples(rss_bytes=3 << 30)),
+    ("I-50", "files run out", samples(files=1000)),
+    ("I-50", "inputs pile up", samples(inputs=50_000)),
+    ("I-50", "effects pile up", samples(effects=50_000)),
+    ("I-50", "a loop keeps others waiting again and again", samples(2, late_ms=250.0)),
+    ("I-50", "files are forgotten", a_leak),
+    ("I-51", "a gap goes unnoticed", put("watch.event", 2, number=3)),
+    ("I-51", "a bookmark tells of a lost frame", put("watch.bookmark", number=2)),
+    (
+        "I-51",
+        "a stream that was given up is read on",
+        after("watch.broken", 0, watch("event", id=1, rev=3, type="ADDED", key="pods/ns/b", number=2)),
+    ),
     ("I-53", "a machine never comes back", a_lost_machine),
 ]
 
@@ -268,6 +312,27 @@ def test_a_stream_may_begin_anew_if_its_revision_is_too_old() -> None:
     nth(records, "watch.open", 1)["from"] = 0
     records.insert(records.index(nth(records, "watch.open", 1)) + 1, watch("initial", id=2, rev=3))
     assert "I-41" not in broken(records)
+
+
+def test_a_list_that_names_its_state_or_goes_on_with_one_need_not_be_the_newest() -> None:
+    for change in (put("api.invoke", 2, exact=True), put("api.ok", 2, after="u")):
+        records = a_good_run()
+        put("api.ok", 2, rev=8)(records)
+        assert "I-36" in broken(records)
+        change(records)
+        assert "I-36" not in broken(records)
+
+
+def test_a_list_that_goes_on_after_its_state_was_forgotten_begins_another() -> None:
+    records = a_good_run()
+    put("api.ok", 3, after="of a 410", items=[["ns/b", 3]], rev=4)(records)
+    assert "I-42" not in broken(records), "where it was to go on is not known"
+
+
+def test_one_look_of_many_may_find_a_loop_late_and_files_may_come_and_go() -> None:
+    records = a_good_run()
+    records += [a_sample(files=40 + 10 * (number % 7), late_ms=250.0 if not number else 0.0) for number in range(40)]
+    assert "I-50" not in broken(records)
 
 
 def test_who_was_deleted_without_grace_is_not_waited_for() -> None:

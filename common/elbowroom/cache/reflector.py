@@ -192,7 +192,7 @@ class Reflector(Generic[View]):
         else:
             self._revision = event.revision
             facts = {"id": self._id, "rev": event.revision, "type": event.change, "key": f"{self._resource}/{key}"}
-            effects.append(Note("watch.event", facts))
+            effects.append(Note("watch.event", {**facts, "number": event.sequence}))
         try:
             change = self._apply(key, event)
         except msgspec.MsgspecError as why:
@@ -234,7 +234,7 @@ class Reflector(Generic[View]):
         if mark.revision <= self._revision and kind == "watch.bookmark":
             return (), gone  # nothing that the history does not know; an idle stream has five of them a second
         self._revision = max(self._revision, mark.revision)
-        return (Note(kind, {"id": self._id, "rev": mark.revision}),), gone
+        return (Note(kind, {"id": self._id, "rev": mark.revision, "number": mark.sequence}),), gone
 
     def _on_end(self, now: Instant, code: Code, message: str) -> list[Effect]:
         if code is Code.OUT_OF_RANGE:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from elbowroom.history import nodes, pods, progress, scheduling, serving, watching
+from elbowroom.history import bounds, nodes, paging, pods, progress, scheduling, serving, watching
 from elbowroom.history.reading import PARTS, RESOURCES, Invariant, commits, shares_of, vector_of
 from elbowroom.history.records import History, Record, Violation
 
@@ -263,4 +263,6 @@ INVARIANTS: Mapping[str, Invariant] = {
     **scheduling.INVARIANTS,
     **serving.INVARIANTS,
     **watching.INVARIANTS,
+    **paging.INVARIANTS,
+    **bounds.INVARIANTS,
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from elbowroom.history import nodes, pods, progress, scheduling, serving, watching
+from elbowroom.history import bounds, nodes, paging, pods, progress, scheduling, serving, watching
 from elbowroom.history.files import load
 from elbowroom.history.invariants import INVARIANTS
 from elbowroom.history.records import History, Violation
@@ -26,6 +26,8 @@ LOOKED_AT = {
     **scheduling.LOOKED_AT,
     **serving.LOOKED_AT,
     **watching.LOOKED_AT,
+    **paging.LOOKED_AT,
+    **bounds.LOOKED_AT,
 }
 
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -140,8 +140,10 @@ def answers_agree_with_time(history: History) -> Iterator[Violation]:
         if after["mono_ns"] < before["mono_ns"]:
             yield Violation("I-36", f"revision {after['rev']} was there before {before['rev']}", (before, after))
     by_key: dict[str, list[Record]] = defaultdict(list)
+    by_resource: dict[str, list[Record]] = defaultdict(list)
     for record in log:
         by_key[record["key"]].append(record)
+        by_resource[record["resource"]].append(record)
     written = {record["rev"]: record for record in log}
     answered = list(_answered(history))
     for one in answered:
@@ -149,7 +151,11 @@ def answers_agree_with_time(history: History) -> Iterator[Violation]:
             if one.commit["verb"] != "recovered" and one.commit["mono_ns"] > one.ended["mono_ns"]:
                 yield Violation("I-36", f"the write of {one.key} was answered before it happened", (one.ended, one.commit))
             continue
-        mine = by_key.get(one.key, ())
+        mine: Sequence[Record] = by_key.get(one.key, ())
+        if one.begun["verb"] == "list":
+            # One that asks for a certain state, or goes on with one, is not to be as new as it can.
+            newest = not (one.begun.get("exact") or one.ended.get("after"))
+            mine = by_resource.get(one.key.partition("/")[0], ()) if newest else ()
         place = bisect_right(mine, one.ended["rev"], key=_revision)
         if place < len(mine) and mine[place]["mono_ns"] < one.begun["mono_ns"]:
             yield Violation(

@@ -194,15 +194,46 @@ def copies_never_go_back(history: History) -> Iterator[Violation]:
             yield Violation("I-43", f"{record['key']} is deleted and then {record['type']}", (before, record))
 
 
+def gaps_are_noticed(history: History) -> Iterator[Violation]:
+    """I-51: of each stream on the bus a reader takes the frames one after the other, as their sender numbered them; once one is
+    missing, it hears no more of that stream, but opens another one."""
+    last: dict[tuple[str, int, int], int] = {}
+    current: dict[tuple[str, int, str], tuple[str, int, int]] = {}
+    given_up: dict[tuple[str, int, int], Record] = {}
+    for record in history.kinds(*_STREAM, "watch.broken"):
+        proc, inc = record["proc"], record["inc"]
+        if record["kind"] == "watch.open":
+            current[proc, inc, record["watch"]] = (proc, inc, record["id"])
+            last[proc, inc, record["id"]] = 0
+            continue
+        if record["kind"] == "watch.broken":
+            stream = current.get((proc, inc, record["watch"]))
+            if stream is not None:
+                given_up[stream] = record
+            continue
+        stream, number = (proc, inc, record["id"]), record.get("number")
+        if stream not in last or number is None:
+            continue
+        if stream in given_up:
+            yield Violation("I-51", f"{proc} hears more of a stream that it gave up", (given_up[stream], record))
+        # The frames of the state are numbered, too, but not told one by one.
+        expected = last[stream] + (record["kind"] == "watch.event")
+        if record["kind"] != "watch.initial" and number != expected:
+            yield Violation("I-51", f"{proc} took frame {number} of a stream after {last[stream]}", (record,))
+        last[stream] = number
+
+
 INVARIANTS: Mapping[str, Invariant] = {
     "I-39": watches_miss_nothing,
     "I-40": bookmarks_are_true,
     "I-41": streams_join,
     "I-43": copies_never_go_back,
+    "I-51": gaps_are_noticed,
 }
 LOOKED_AT: Mapping[str, tuple[str, ...]] = {
     "I-39": ("watch.event",),
     "I-40": ("watch.bookmark", "watch.initial"),
     "I-41": ("watch.open",),
     "I-43": ("watch.event",),
+    "I-51": ("watch.event", "watch.bookmark"),
 }

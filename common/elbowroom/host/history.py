@@ -16,7 +16,7 @@ from elbowroom.machine.records import Author, Lines
 
 FLUSH_SECONDS = 0.1
 
-_LOG_SKIPS = re.compile(r"(api|bus|wal)\.|ckpt\.[td]|commit|list|rt\.(cgroup|cpuset|usage)|step|watch\.(e|bo)")
+_LOG_SKIPS = re.compile(r"(api|bus|host|wal)\.|ckpt\.[td]|commit|list|rt\.(cgroup|cpuset|usage)|step|watch\.(e|bo)")
 """Kinds too frequent or too long for people; the history has them."""
 
 

@@ -20,6 +20,7 @@ from elbowroom.host.disks import FilesDisk, MemoryDisk
 from elbowroom.host.failpoints import Failpoints
 from elbowroom.host.history import FLUSH_SECONDS, History
 from elbowroom.host.keys import Keys
+from elbowroom.host.samples import Look, Samples
 from elbowroom.host.seams import Disk, Driver, IdleDisk
 from elbowroom.host.shared import INSIDE, TRUNK, Door, Link, Neighbours, Trunk
 from elbowroom.host.sockets import Dialer, Listener, Sent
@@ -70,6 +71,7 @@ class Process(Protocol):
     failpoints: Failpoints
     files_pool: ThreadPoolExecutor
     neighbours: Neighbours
+    samples: Samples
 
     @property
     def keys(self) -> Keys | None: ...
@@ -189,6 +191,7 @@ class Incarnation:
         self._late: list[str] = []
         self._lost: set[str] = set()
         self._flush_due = False
+        self._look: Look | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._stepping = False
         self._pumping = False
@@ -523,10 +526,15 @@ class Incarnation:
     def _flush_soon(self) -> None:
         if not self._flush_due and self._history.waiting:
             self._flush_due = True
+            self._look = self._process.samples.begin(FLUSH_SECONDS)
             self._loop.call_later(FLUSH_SECONDS, self._flush)
 
     def _flush(self) -> None:
         self._flush_due = False
+        look, self._look = self._look, None
+        if look is not None and self.alive:
+            waiting = {"inputs": len(self._inbox), "effects": len(self._pending)}
+            self._history.note("host.sample", {**look.facts(self._loop.time()), **waiting})
         self._history.flush()
 
     def fail(self, why: BaseException) -> None:

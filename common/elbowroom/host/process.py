@@ -27,6 +27,7 @@ from elbowroom.host.gatekeeper import Gatekeeper
 from elbowroom.host.history import History
 from elbowroom.host.incarnation import Incarnation, KilledError, Store
 from elbowroom.host.keys import Keys, secure
+from elbowroom.host.samples import Samples
 from elbowroom.host.shared import TRUNK, Neighbours, Trunk
 from elbowroom.host.sockets import Pump, configure
 from elbowroom.host.spec import Arm, HostSpec, MachineSpec
@@ -63,6 +64,7 @@ class Host:
         self.failpoints = Failpoints()
         self.files_pool = ThreadPoolExecutor(2, "files")
         self.neighbours = Neighbours(loop)
+        self.samples = Samples(loop.time)
         self._trunks: dict[str, Trunk] = {}
         self._running: dict[str, Incarnation] = {}
         self._machines: dict[str, MachineSpec] = {}

@@ -268,7 +268,9 @@ def explore(
     ] = False,
     deaths: Annotated[bool, typer.Option("--deaths", help="One seed: a death before each single effect.")] = False,
     pairs: Annotated[int, typer.Option("--pairs", min=0, metavar="N", help="One seed: so many pairs of faults at steps.")] = 0,
-    profile: Annotated[ProfileName, typer.Option(help="The design or the release; of chaos its file says.")] = ProfileName.LAB,
+    profile: Annotated[
+        ProfileName | None, typer.Option(help="The design or the release.", show_default="lab, or what the file of chaos says")
+    ] = None,
     duration: Annotated[
         str | None, typer.Option("--duration", metavar="10s", help="Of chaos: so many virtual seconds.", show_default="the file's")
     ] = None,
@@ -278,9 +280,9 @@ def explore(
     from elbowroom.deploy.explore import run as runs
     from elbowroom.deploy.explore import show
 
-    story, name = scenario, profile.value
+    story, name = scenario, None if profile is None else profile.value
     long = command.seconds(duration) if duration is not None else None
-    runs.scenario_of(story, long)  # or it is none
+    runs.scenario_of(story, long, name)  # or it is none
     if replay is not None or shrink is not None:
         try:
             points = tuple(runs.Point.of(text) for text in at or ())
@@ -309,11 +311,15 @@ def chaos_run(
     name: Annotated[str, typer.Option("--name", help="Break that running cluster instead of a new one.")] = "",
     keep: Annotated[bool, typer.Option("--keep", help="Leave a new cluster up afterwards.")] = False,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the history as a page for a browser.")] = None,
+    profile: Annotated[
+        ProfileName | None, typer.Option(help="The design or the release.", show_default="what the file says")
+    ] = None,
 ) -> None:
     """Break a cluster while it is used, heal it, wait until all is well, and judge what was recorded; exit 1 if not all was."""
     from elbowroom.deploy.chaos import command
 
-    raise typer.Exit(0 if command.run(scenario, seed, duration, name=name, keep=keep, html=html) else 1)
+    chosen = None if profile is None else profile.value
+    raise typer.Exit(0 if command.run(scenario, seed, duration, name=name, keep=keep, html=html, profile=chosen) else 1)
 
 
 @chaos.command("list")
@@ -340,11 +346,15 @@ def chaos_marathon(
     kills: Annotated[int, typer.Option("--kills", min=1, help="Stop after so many kill -9.")] = 10_000,
     first_seed: Annotated[int, typer.Option("--first-seed", help="The seed of the first round.")] = 1,
     only: Annotated[list[str] | None, typer.Option("--only", metavar="SCENARIO", help="Only scenarios of that name.")] = None,
+    profile: Annotated[
+        ProfileName | None, typer.Option(help="The design or the release.", show_default="what the files say")
+    ] = None,
 ) -> None:
     """Run all scenarios in turn, round after round with seed after seed; exit 1 at the first that goes wrong."""
     from elbowroom.deploy.chaos import command
 
-    raise typer.Exit(0 if command.marathon(minutes, kills, first_seed, only or []) else 1)
+    chosen = None if profile is None else profile.value
+    raise typer.Exit(0 if command.marathon(minutes, kills, first_seed, only or [], chosen) else 1)
 
 
 @app.command()

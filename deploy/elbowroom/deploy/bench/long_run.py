@@ -150,6 +150,7 @@ class _Advance:
     last: Mapping[str, int]
     records: Mapping[str, int]
     passes: Mapping[str, int]
+    numbers: Mapping[str, int]
     generations: Mapping[str, int]
     born: re.Pattern[str]
 
@@ -186,9 +187,18 @@ def _advance(made: Recorded) -> _Advance:
             lambda record: str(record["proc"]),
             lambda record: int(record["pass"]),
         ),
+        _gained(
+            [[record for record in part if "number" in record] for part in (made.before, made.round)],
+            _stream,
+            lambda record: int(record["number"]),
+        ),
         _gained(of_pods, lambda record: str(record["uid"]), lambda record: int(record["obj"]["generation"])),
         re.compile("|".join(sorted(map(re.escape, born), key=len, reverse=True))),
     )
+
+
+def _stream(record: Record) -> str:
+    return f"{record['proc']}/{record['id']}"
 
 
 def _gained(parts: Sequence[Iterable[Record]], place: Callable[[Record], str], number: Callable[[Record], int]) -> dict[str, int]:
@@ -242,6 +252,8 @@ def _step(name: str, fact: int, again: int, advance: _Advance, of: Record) -> in
             return again * advance.records[of["proc"]]
         case "pass":
             return again * advance.passes[of["proc"]]
+        case "number":
+            return again * advance.numbers[_stream(of)]
         case "gen" | "generation":
             return again * advance.generations.get(of.get("uid", ""), 0)
     return 0

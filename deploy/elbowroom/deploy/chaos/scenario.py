@@ -278,7 +278,17 @@ class Visitor(Template):
     pause: Span = (0.1, 1.0)
 
 
-User = Annotated[Resizer | Visitor, Field(discriminator="does")]
+class Pager(Model):
+    """Clients that go through all pods page by page, while others write."""
+
+    does: Literal["page"]
+    clients: int = Field(default=1, ge=1, le=32)
+    limit: int = Field(default=3, ge=1, le=500)
+    pause: Span = (0.0, 0.1)
+    """Seconds between two pages."""
+
+
+User = Annotated[Resizer | Visitor | Pager, Field(discriminator="does")]
 
 
 class Expected(Model):
@@ -331,6 +341,14 @@ class Scenario(Model):
     kind: Literal["Chaos"]
     metadata: Metadata
     spec: Body
+
+    def under(self, profile: str | None) -> Self:
+        """The same on a cluster of that profile, with resize preemption on, since the stories need it; None: as the file says."""
+        if profile is None:
+            return self
+        gates = {**self.spec.cluster.feature_gates, "InPlacePodVerticalScalingSchedulerPreemption": True}
+        cluster = self.spec.cluster.model_copy(update={"profile": profile, "feature_gates": gates})
+        return self.model_copy(update={"spec": self.spec.model_copy(update={"cluster": cluster})})
 
 
 def names() -> list[str]:

@@ -12,13 +12,13 @@ from elbowroom.client import Witness
 from elbowroom.deploy.chaos import workload
 from elbowroom.deploy.chaos.ground import NAMESPACE, Ground, NotDoneError, pods_path
 from elbowroom.deploy.chaos.scenario import Body
-from elbowroom.deploy.chaos.workload import AGAIN, WAIT_SECONDS, Ask, Doing, Wait
+from elbowroom.deploy.chaos.workload import AGAIN, WAIT_SECONDS, Ask, Doing, Wait, is_write
 from elbowroom.wire import ApiResponse
 
 
 @dataclass
 class Counts:
-    """What the users did. Any thread may add."""
+    """What became of the users' writes. Any thread may add."""
 
     acknowledged: int = 0
     unanswered: int = 0
@@ -27,7 +27,7 @@ class Counts:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answered(self, status: int) -> None:
-        """A request ended with that status."""
+        """A write ended with that status."""
         with self._lock:
             if 200 <= status < 300:
                 self.acknowledged += 1
@@ -88,7 +88,8 @@ def _sent(ground: Ground, witness: Witness, ask: Ask, counts: Counts) -> ApiResp
     """The answer; None when it is time to stop."""
     while not ground.over.is_set():
         answer = witness.send(ask.request)
-        counts.answered(answer.status)
+        if is_write(ask.request):
+            counts.answered(answer.status)
         if 200 <= answer.status < 300 or answer.status in ask.allowed:
             return answer
         if answer.status not in AGAIN:

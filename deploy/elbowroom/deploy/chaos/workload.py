@@ -11,9 +11,11 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from elbowroom.deploy.chaos.scenario import Body, Pods, ReplicaSet, Resizer, Template, Visitor
+import msgspec
+
+from elbowroom.deploy.chaos.scenario import Body, Pager, Pods, ReplicaSet, Resizer, Template, Visitor
 from elbowroom.rpc import create, patch
-from elbowroom.rpc.requests import delete
+from elbowroom.rpc.requests import delete, listing
 from elbowroom.wire import ApiRequest, ApiResponse
 
 NAMESPACE = "default"
@@ -37,6 +39,10 @@ class Wait:
     """So many seconds in which nothing is done."""
 
     seconds: float
+
+
+def is_write(request: ApiRequest) -> bool:
+    return request.verb not in ("get", "list")
 
 
 Doing = Generator[Ask | Wait, ApiResponse | None, None]
@@ -107,14 +113,17 @@ def _behaviour(template: Template) -> dict[str, str]:
 def users(body: Body, seed: int) -> Iterator[tuple[str, Doing]]:
     """Each client of each user by name, and what it does, without end."""
     for place, user in enumerate(body.users):
-        clients = user.clients if isinstance(user, Resizer) else user.at_once
+        clients = user.at_once if isinstance(user, Visitor) else user.clients
         for client in range(clients):
             who = f"{place}-{client}"
             rng = Random(f"{seed}/{who}")
-            if isinstance(user, Resizer):
-                yield who, _resizing(user, {name: of for name, of in named(body) if fnmatchcase(name, user.pods)}, rng)
-            else:
-                yield who, _visiting(user, who, rng)
+            match user:
+                case Resizer():
+                    yield who, _resizing(user, {name: of for name, of in named(body) if fnmatchcase(name, user.pods)}, rng)
+                case Visitor():
+                    yield who, _visiting(user, who, rng)
+                case Pager():
+                    yield who, _paging(user, rng)
 
 
 def _resizing(user: Resizer, names: Mapping[str, Template], rng: Random) -> Doing:
@@ -136,3 +145,18 @@ def _visiting(user: Visitor, who: str, rng: Random) -> Doing:
         yield Wait(rng.uniform(*user.stays))
         yield Ask(delete("pods", name, namespace=NAMESPACE), (404,))
         yield Wait(rng.uniform(*user.pause))
+
+
+def _paging(user: Pager, rng: Random) -> Doing:
+    token = ""
+    while True:
+        query = {"limit": str(user.limit), **({"continue": token} if token else {})}
+        # 410: its state is forgotten meanwhile, and the list begins anew.
+        answer = yield Ask(listing("pods", namespace=NAMESPACE, query=query), (410,))
+        token = "" if answer is None or answer.status == 410 else _more(answer)
+        yield Wait(rng.uniform(*user.pause))
+
+
+def _more(page: ApiResponse) -> str:
+    """The token that goes on with the list; "" if that was all."""
+    return str(msgspec.json.decode(page.body)["metadata"].get("continue", ""))

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from elbowroom.deploy.chaos.workload import AGAIN, WAIT_SECONDS, Ask, Doing, Wait
+from elbowroom.deploy.chaos.workload import AGAIN, WAIT_SECONDS, Ask, Doing, Wait, is_write
 from elbowroom.sim.client import Client, Pending
 from elbowroom.sim.world import World
 from elbowroom.wire import ApiResponse
@@ -24,7 +24,7 @@ class _Actor:
 
 
 class Actors:
-    """All who act in a world. ``answered`` counts the answers to users by status."""
+    """All who act in a world. ``answered`` counts the answers to users' writes by status."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -87,7 +87,7 @@ class Actors:
         for actor in [one for one in self._acting if one.pending is not None and one.pending.response is not None]:
             assert actor.pending is not None and actor.pending.response is not None and actor.asked is not None
             answer, actor.pending = actor.pending.response, None
-            if not actor.goes_on:
+            if not actor.goes_on and is_write(actor.asked.request):
                 self.answered[answer.status] += 1
             if 200 <= answer.status < 300 or answer.status in actor.asked.allowed:
                 self._advance(actor, answer)

@@ -86,9 +86,10 @@ class Chaos:
             assert trouble.fired[kind] + trouble.missed[kind], f"no fault {kind} came"
 
 
-def chaos(name: str, duration: float | None) -> "_Plans":
-    """The scenario of that name or file as stories; ``UserError`` if it is none, or none for the simulated world."""
-    wanted = files.load(name.removeprefix(PREFIX))
+def chaos(name: str, duration: float | None, profile: str | None = None) -> "_Plans":
+    """The scenario of that name or file as stories, under that profile or its own; ``UserError`` if it is none, or none for the
+    simulated world."""
+    wanted = files.load(name.removeprefix(PREFIX)).under(profile)
     for fault in wanted.spec.faults:
         if fault.kind in STRANGE:
             why = f"the simulated world has no {STRANGE[fault.kind]}"
@@ -104,7 +105,7 @@ class _Plans:
     duration: float
 
     def __call__(self, seed: int, profile: Profile, *, hostile: bool) -> Chaos:
-        """What profile the cluster has, the file says. Without ``hostile`` nothing goes wrong but what is armed from outside."""
+        """What profile it is, the scenario says. Without ``hostile`` nothing goes wrong but what was armed from outside."""
         drawn = tuple(draw(self.body, seed, self.duration)) if hostile else ()
         return Chaos(self.body, seed, self.duration, drawn)
 

@@ -24,6 +24,7 @@ COLLECT_EVERY = 8
 """Worlds between two collections of garbage: each leaves some megabytes behind, and a collection looks at all of the program."""
 BACK_AFTER = 0.1
 """Who was killed or stopped at a step is back after so many seconds."""
+DESIGN = "lab"
 ACTIONS = ("kill", "stop", "delay:0.5", "disk")
 
 
@@ -42,9 +43,9 @@ SCENARIOS: Mapping[str, Scenario] = {
 
 
 @lru_cache(maxsize=64)
-def scenario_of(name: str, duration: float | None = None) -> Scenario:
+def scenario_of(name: str, duration: float | None = None, profile: str | None = None) -> Scenario:
     """A story, or a chaos scenario: a built-in one (``chaos/NAME`` where a story has that name) or a file's."""
-    return SCENARIOS.get(name) or Scenario(chaos(name, duration), "acknowledged writes")
+    return SCENARIOS.get(name) or Scenario(chaos(name, duration, profile), "acknowledged writes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class Run:
     seed: int
     die_before: int = 0
     hostile: bool = False
-    profile: str = "lab"
+    profile: str | None = None
+    """None: the design's, or what the file of a chaos scenario says."""
     scenario: str = "preemption"
     points: tuple[Point, ...] = ()
     kept: tuple[int, ...] | None = None
@@ -114,14 +116,14 @@ class Ended:
         return self.failure.partition(":")[0]
 
 
-def profile_for(name: str) -> Profile:
+def profile_for(name: str | None) -> Profile:
     """The profile, with resize preemption on: without it there is no story."""
-    return profile_of(name, {"InPlacePodVerticalScalingSchedulerPreemption": True})
+    return profile_of(name or DESIGN, {"InPlacePodVerticalScalingSchedulerPreemption": True})
 
 
 def story_of(run: Run) -> Story:
     """The story that the run tells, without what is left out."""
-    story = scenario_of(run.scenario, run.duration).plan(run.seed, profile_for(run.profile), hostile=run.hostile)
+    story = scenario_of(run.scenario, run.duration, run.profile).plan(run.seed, profile_for(run.profile), hostile=run.hostile)
     return story if run.kept is None else story.keeping([story.parts[at] for at in run.kept])
 
 
@@ -186,18 +188,18 @@ def make(run: Run, story: Story | None = None) -> Ended:
     )
 
 
-def seeds(first: int, count: int, profile: str, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
+def seeds(first: int, count: int, profile: str | None, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
     """Hostile runs of so many seeds."""
     return [Run(seed, hostile=True, profile=profile, scenario=scenario, duration=duration) for seed in range(first, first + count)]
 
 
-def deaths(seed: int, profile: str, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
+def deaths(seed: int, profile: str | None, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
     """A death before each effect that the run without faults carries out."""
     quiet = Run(seed, profile=profile, scenario=scenario, duration=duration)
     return [replace(quiet, die_before=number) for number in range(1, make(quiet).effects + 1)]
 
 
-def points_of(seed: int, profile: str, scenario: str, duration: float | None = None) -> list[Point]:
+def points_of(seed: int, profile: str | None, scenario: str, duration: float | None = None) -> list[Point]:
     """Every labelled step that a run without faults passes, the first time and the last, with each kind of fault."""
     run = Run(seed, profile=profile, scenario=scenario, duration=duration)
     story = story_of(run)
@@ -212,13 +214,13 @@ def points_of(seed: int, profile: str, scenario: str, duration: float | None = N
     return [Point(peer, label, action, hits) for peer, label, hits in spots for action in ACTIONS]
 
 
-def systematic(seed: int, profile: str, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
+def systematic(seed: int, profile: str | None, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
     """Each of ``points_of``, once."""
     run = Run(seed, profile=profile, scenario=scenario, duration=duration)
     return [replace(run, points=(point,)) for point in points_of(seed, profile, scenario, duration)]
 
 
-def pairs(seed: int, count: int, profile: str, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
+def pairs(seed: int, count: int, profile: str | None, scenario: str = "preemption", duration: float | None = None) -> list[Run]:
     """So many pairs of them, drawn from the seed."""
     points, rng = points_of(seed, profile, scenario, duration), random.Random(f"{seed}/pairs")
     drawn = [tuple(rng.sample(points, 2)) for _ in range(count)]

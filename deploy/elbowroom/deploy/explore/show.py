@@ -83,7 +83,8 @@ def _failed(ended: runs.Ended) -> None:
 
 
 def _named(run: runs.Run) -> str:
-    parts = [f"seed {run.seed}", run.profile]
+    profile = run.profile or (runs.DESIGN if run.scenario in runs.SCENARIOS else "")
+    parts = [f"seed {run.seed}", *([profile] if profile else [])]
     parts += [f"--duration {run.duration:g}s"] if run.duration is not None else []
     parts += [f"death before effect {run.die_before}"] if run.die_before else []
     parts += [f"--at {point}" for point in run.points]
