@@ -206,6 +206,17 @@ def too_much_for_the_quota(records: Records) -> None:
     nth(records, "commit", 0)["obj"]["hard"] = {"requests.cpu": "4500m"}
 
 
+def a_limit_range(**bounds: dict[str, str]) -> Change:
+    """In the place of the quota."""
+
+    def change(records: Records) -> None:
+        ranges = [{"type": "Container", **bounds}]
+        facts = {"resource": "limitranges", "key": "limitranges/ns/l", "obj": {"generation": 0, "ranges": ranges}}
+        nth(records, "commit", 0).update(facts)
+
+    return change
+
+
 def events_of_another_message(records: Records) -> None:
     nth(records, "commit", 5)["obj"]["count"] = 2
 
@@ -263,6 +274,8 @@ VIOLATIONS: list[tuple[str, str, Change]] = [
     ("I-45", "another container has the same restarts", put_object(-2, ids={"c": (0, "two")})),
     ("I-45", "restarts fall", put_object(3, ids={"c": (2, "one")})),
     ("I-46", "the quota is exceeded", too_much_for_the_quota),
+    ("I-47", "a resize is above the most that is allowed", a_limit_range(max={"cpu": "3500m", "memory": "512Mi"})),
+    ("I-47", "a pod is made below the least that is allowed", a_limit_range(min={"cpu": "1500m"})),
     ("I-48", "an event tells of a message only", events_of_another_message),
     ("I-49", "a kubelet writes a spec", put("commit", 3, sub="")),
     ("I-49", "a kubelet writes another's lease", put("commit", -1, key="leases.coordination.k8s.io/kube-node-lease/n2")),

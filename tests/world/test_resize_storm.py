@@ -5,7 +5,7 @@
 
 import pytest
 
-from elbowroom.deploy.explore.run import Ended, Point, Run, make
+from elbowroom.deploy.explore.run import Ended, Point, Run, make, outcome
 from elbowroom.deploy.explore.run import profile_for as profile
 from elbowroom.deploy.explore.storm_plan import NODE_CPU, NODE_MEMORY, plan
 
@@ -49,6 +49,15 @@ def test_what_a_dying_kubelet_could_not_write_down_is_written_by_the_next(point:
 def test_an_update_under_way_when_its_kubelet_was_cut_off_does_not_land_above_the_pod() -> None:
     """Storm 70039: it came into force after a newer allocation had lowered the pod's cgroup (I-15)."""
     fine(make(Run(70039, hostile=True, profile="lab", scenario=SCENARIO)))
+
+
+def test_a_limit_range_that_a_storm_draws_is_kept_to() -> None:
+    """Storm 142: the history tells of it, and of requests that it refuses."""
+    made = outcome(Run(142, hostile=True, profile="v1.37", scenario=SCENARIO))
+    drawn = plan(142, hostile=True, profile=profile("v1.37")).limits
+    told = [record for record in made.world.notes("commit") if record["resource"] == "limitranges"]
+    assert [drawn] == [{k: v for k, v in told[0]["obj"]["ranges"][0].items() if k in (drawn or {})}] and told[-1]["gone"]
+    assert made.report.looked_at["I-47"] and not made.report.failures
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -4,6 +4,7 @@ once."""
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from elbowroom.history.limits import changes_keep_to_limit_ranges
 from elbowroom.history.processors import processors, processors_are_accounted_for
 from elbowroom.history.reading import ENDED, RESOURCES, Invariant, amount_of, commits, vector_of
 from elbowroom.history.records import History, Record, Violation
@@ -176,6 +177,7 @@ INVARIANTS: Mapping[str, Invariant] = {
     "I-21": a_pod_covers_its_containers,
     "I-44": one_of_each_container,
     "I-45": phases_go_on,
+    "I-47": changes_keep_to_limit_ranges,
     "I-48": events_tell_once,
 }
 LOOKED_AT: Mapping[str, tuple[str, ...]] = {
@@ -183,5 +185,6 @@ LOOKED_AT: Mapping[str, tuple[str, ...]] = {
     "I-21": ("commit",),
     "I-44": ("rt.create",),
     "I-45": ("commit",),
+    "I-47": ("commit",),
     "I-48": ("kl.judge",),
 }

@@ -80,8 +80,12 @@ class Storm:
         if made.quota is not None:
             hard = {"requests.cpu": f"{made.quota[0]}m", "requests.memory": f"{made.quota[1]}Mi"}
             cluster.ask(create("resourcequotas", _object("v1", "ResourceQuota", "all", {"hard": hard}), namespace="default"))
+        if made.limits is not None:
+            cluster.ask(create("limitranges", _object("v1", "LimitRange", "all", {"limits": [made.limits]}), namespace="default"))
         for action in made.actions:
             _act(cluster, made, action)
+        if made.limits is not None:
+            _ask(cluster, delete("limitranges", "all", namespace="default"), 404)
         if made.quota is not None:
             _ask(cluster, delete("resourcequotas", "all", namespace="default"), 404)
         for node in made.nodes:
@@ -218,7 +222,7 @@ def _replace(cluster: SimulatedCluster, name: str, document: Mapping[str, Any]) 
 
 
 def _make(cluster: SimulatedCluster, document: Mapping[str, Any]) -> dict[str, Any]:
-    """403: a quota does not allow it."""
+    """403: a quota or a LimitRange does not allow it."""
     return _ask(cluster, create("pods", document, namespace="default"), 403)
 
 

@@ -3,8 +3,8 @@
 Some pods compete for one or two nodes and are resized again and again: up, down, beyond the node, back. The last desire of each
 fits beside all the others' (or, for some, can never be met), so where the storm ends is decided by it and not by the way there.
 
-The seed draws the cluster too: priorities, budgets, a quota, the scheduler's policies, whether it preempts for resizes, and which
-nodes ask it not to. Whoever is preempted is made anew in the end.
+The seed draws the cluster too: priorities, budgets, a quota, a LimitRange, the scheduler's policies, whether it preempts for
+resizes, and which nodes ask it not to. Whoever is preempted is made anew in the end.
 """
 
 import random
@@ -192,6 +192,8 @@ class Plan:
     priorities: Mapping[str, int] = field(default_factory=dict)
     budgets: Mapping[str, int] = field(default_factory=dict)
     quota: Vector | None = None
+    limits: Mapping[str, Any] | None = None
+    """A LimitRange's entry, in force from when the pods are made until the last wishes are told."""
 
 
 def plan(seed: int, *, hostile: bool, profile: Profile) -> Plan:
@@ -219,6 +221,13 @@ def plan(seed: int, *, hostile: bool, profile: Profile) -> Plan:
 
 PRIORITIES = {"": 0, "minor": 10, "major": 100, "vital": 1000}
 GROUPS = ("red", "blue")
+LIMITS: tuple[Mapping[str, Any], ...] = (
+    {"type": "Container", "min": {"cpu": "100m"}},
+    {"type": "Pod", "max": {"cpu": "2600m", "memory": "1200Mi"}},
+    {"type": "Container", "min": {"memory": "64Mi"}, "maxLimitRequestRatio": {"memory": "3"}},
+    {"type": "Pod", "min": {"cpu": "200m", "memory": "100Mi"}},
+)
+"""None that fills in a limit (as a container's max does): that would make a pod another one than the quiet run has."""
 
 
 def _with_setting(seed: int, made: Plan) -> Plan:
@@ -243,7 +252,9 @@ def _with_setting(seed: int, made: Plan) -> Plan:
             actions.insert(rng.randint(0, len(actions)), Forbid(rng.choice((0.0, 0.3)), rng.choice(made.nodes), forbidden))
     quota = rng.choice(((6000, 6000), (4000, 5000))) if rng.random() < 0.25 else None
     priorities = {name: value for name, value in PRIORITIES.items() if name}
-    return Plan(made.nodes, pods, tuple(actions), profile, priorities, budgets, quota)
+    drawn = random.Random(f"{seed}/limits")
+    limits = drawn.choice(LIMITS) if drawn.random() < 0.15 else None
+    return Plan(made.nodes, pods, tuple(actions), profile, priorities, budgets, quota, limits)
 
 
 def _pod(rng: random.Random, name: str, node: str, profile: Profile) -> PodPlan:

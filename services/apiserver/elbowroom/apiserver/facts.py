@@ -31,7 +31,8 @@ def commit_note(change: Change, verb: str, subresource: str, user: str, base: in
 
 
 def _of_kind(resource: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Of an event whom and what it tells and how often; of a quota what it allows, unless it is for some pods only."""
+    """Of an event whom and what it tells and how often; of a quota what it allows, unless it is for some pods only; of a LimitRange
+    its bounds."""
     if resource == "events":
         about = document.get("involvedObject") or {}
         series = document.get("series") or {}
@@ -41,6 +42,8 @@ def _of_kind(resource: str, document: Mapping[str, Any]) -> dict[str, Any]:
         spec = document.get("spec") or {}
         scoped = spec.get("scopes") or spec.get("scopeSelector")
         return {"hard": {} if scoped else spec.get("hard") or {}}
+    if resource == "limitranges":
+        return {"ranges": (document.get("spec") or {}).get("limits") or []}
     return {}
 
 
