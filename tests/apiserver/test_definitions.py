@@ -10,7 +10,7 @@ from apiserver_world import Answer, World
 
 from elbowroom.api.gates import profile_of
 from elbowroom.rpc import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from elbowroom.wire import ApiRequest
+from elbowroom.wire import ApiRequest, Code, StreamEnd
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 CRONTABS = "crontabs.stable.example.com"
@@ -371,11 +371,25 @@ def test_what_was_stored_under_an_older_definition_is_shown_by_the_present_one(w
 # ---------------------------------------------------------------- the end
 
 
+def test_a_definition_that_says_something_else_ends_the_watches_of_its_kind_and_no_others(world: World) -> None:
+    stream, beside = world.watch(CRONTABS, "default"), world.watch("configmaps", "default")
+    definition = world.get(CRDS, CRONTABS).body
+    definition["metadata"]["labels"] = {"a": "b"}
+    assert world.update(CRDS, CRONTABS, definition).status == 200
+    assert not [message for message in stream.messages if isinstance(message, StreamEnd)], "it serves what it served"
+    definition = world.get(CRDS, CRONTABS).body
+    definition["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["description"] = "new"
+    assert world.update(CRDS, CRONTABS, definition).status == 200
+    assert stream.messages[-1] == StreamEnd(stream.id, Code.OK)
+    assert not [message for message in beside.messages if isinstance(message, StreamEnd)]
+
+
 def test_deleting_a_definition_deletes_its_objects(world: World) -> None:
     ask(world, "create", body=a_crontab())
     stream = world.watch(CRONTABS, "default")
     assert world.delete(CRDS, CRONTABS).status == 200
     assert stream.told == [("ADDED", "a"), ("DELETED", "a")]
+    assert stream.messages[-1] == StreamEnd(stream.id, Code.OK), "and that was the last word"
     assert world.get(CRDS, CRONTABS).status == 404
     assert ask(world, "list").status == 404
     world.create(CRDS, DEFINITION)

@@ -474,26 +474,3 @@ def test_a_creation_that_is_refused_is_told_and_tried_again() -> None:
     cluster.api.refuse = lambda request: None
     cluster.wait(60)
     assert len(cluster.of("jobs.batch")) == 1
-
-
-# ---------------------------------------------------------------- custom owners
-
-
-def test_what_a_custom_object_owns_goes_after_it() -> None:
-    cluster = Cluster("garbage")
-    established = {"conditions": [{"type": "Established", "status": "True"}]}
-    names = {"plural": "tabs", "kind": "Tab"}
-    spec = {"group": "x.io", "scope": "Namespaced", "names": names, "versions": [{"name": "v1beta1", "served": True}]}
-    definition = {"metadata": {"name": "tabs.x.io"}, "spec": spec, "status": established}
-    cluster.api.create("customresourcedefinitions.apiextensions.k8s.io", definition)
-    owner = cluster.api.create("tabs.x.io", {"metadata": {"name": "t"}}, "ns")
-    reference = {"apiVersion": "x.io/v1beta1", "kind": "Tab", "name": "t", "uid": owner["metadata"]["uid"]}
-    strange = {**reference, "apiVersion": "y.io/v1"}
-    for name, above in (("mine", reference), ("other", strange)):
-        cluster.api.create("configmaps", {"metadata": {"name": name, "ownerReferences": [above]}}, "ns")
-    cluster.wait(100)
-    assert len(cluster.of("configmaps")) == 2
-    assert {request.version for request in cluster.api.log if request.resource == "tabs"} == {"v1beta1"}
-    cluster.api.delete("tabs.x.io", "ns/t")
-    cluster.wait(31)
-    assert [one["metadata"]["name"] for one in cluster.of("configmaps")] == ["other"]

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from elbowroom.api.sharing import shared
 from elbowroom.cache.backoff import Backoff
 from elbowroom.machine import Effect, Input, Instant, Note, PeerConnected, Received, Send, SetTimer, TimerFired, seconds
 from elbowroom.wire import (
@@ -67,6 +68,7 @@ class Reflector(Generic[View]):
         resource: str,
         view: type[View],
         *,
+        version: str = "v1",
         namespace: str = "",
         query: dict[str, str] | None = None,
         target: str = "apiserver",
@@ -76,7 +78,7 @@ class Reflector(Generic[View]):
     ) -> None:
         self._resource = resource
         plural, _, group = resource.partition(".")
-        self._plural, self._group, self._namespace = plural, group, namespace
+        self._plural, self._group, self._version, self._namespace = plural, group, version, namespace
         self._query = dict(query or {})
         self._target, self._epoch = target, epoch
         self._ids = ids or itertools.count(1)
@@ -119,7 +121,7 @@ class Reflector(Generic[View]):
             query["resourceVersionMatch"] = "NotOlderThan"
             self._revision = 0
             self._initial = {}
-        request = ApiRequest("watch", self._plural, self._group, namespace=self._namespace, query=query)
+        request = ApiRequest("watch", self._plural, self._group, self._version, namespace=self._namespace, query=query)
         effects.append(Send(self._target, Call(self._id, "watch", encode_value(request), epoch=self._epoch, credit=CREDIT)))
         effects.append(SetTimer(self._timer, Instant(now + seconds(SILENCE_SECONDS))))
         effects.append(
@@ -208,7 +210,7 @@ class Reflector(Generic[View]):
         known = self._revisions.get(key, 0)
         if old is not None and (known == event.revision or (self._initial is None and known > event.revision)):
             return None  # told already; while the state is listed anew a lower revision may be the truth (another store)
-        new = self._decoder.decode(event.object)
+        new = shared(self._decoder.decode(event.object))
         self.store[key] = new
         self._revisions[key] = event.revision
         return Change(key, old, new)

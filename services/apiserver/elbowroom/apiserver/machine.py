@@ -16,6 +16,7 @@ import msgspec
 from elbowroom.api.gates import Profile
 from elbowroom.apiserver import audit, authorizer, discovery, identity, impersonation, reviews, statuses, tokens
 from elbowroom.apiserver.authorizer import Judgement
+from elbowroom.apiserver.definitions.naming import served_anew
 from elbowroom.apiserver.facts import commit_note
 from elbowroom.apiserver.metrics import ApiMetrics
 from elbowroom.apiserver.rbac import Decisions
@@ -63,6 +64,8 @@ DROPPING = "compaction/drop"
 COMPACTION_SECONDS = 300.0
 HISTORY_MAX = 50_000
 """How many revisions are kept above the floor, however young they are."""
+HISTORY_BYTES_MAX = 64 << 20
+"""What the states may weigh that are kept although they stand no more; of too many, and of too heavy ones, the older half goes."""
 DROPPED_AT_ONCE = 500
 PROXY_SECONDS = 10.0
 _CODES = {
@@ -77,7 +80,8 @@ _CODES = {
 
 def build(config: Mapping[str, Any], rng: random.Random) -> "ApiServer":
     """An API server. ``config``: ``profile`` (``Profile.as_config()``), ``name``, ``epoch``; ``store`` (``sqlite`` or ``memory``:
-    what the disk is, for the history), ``compaction_seconds`` and ``history_max`` (how much of the past watches can resume from),
+    what the disk is, for the history), ``compaction_seconds``, ``history_max`` and ``history_bytes_max`` (how much of the past
+    watches can resume from),
     ``policy`` (are upstream's default roles and bindings made? On unless it says no; without them administrators have to make all),
     ``audit`` (is there an audit log? Off unless it says so; the facade has it).
     """
@@ -88,6 +92,7 @@ def build(config: Mapping[str, Any], rng: random.Random) -> "ApiServer":
         durable=config.get("store", "sqlite") != "memory",
         compaction_seconds=float(config.get("compaction_seconds", COMPACTION_SECONDS)),
         history_max=int(config.get("history_max", HISTORY_MAX)),
+        history_bytes_max=int(config.get("history_bytes_max", HISTORY_BYTES_MAX)),
         policy=bool(config.get("policy", True)),
         audited=bool(config.get("audit", False)),
     )
@@ -120,6 +125,7 @@ class ApiServer:
         durable: bool = True,
         compaction_seconds: float = COMPACTION_SECONDS,
         history_max: int = HISTORY_MAX,
+        history_bytes_max: int = HISTORY_BYTES_MAX,
         policy: bool = True,
         audited: bool = False,
     ) -> None:
@@ -134,7 +140,8 @@ class ApiServer:
         self._watches = Watches(self._store)
         self._calls = Calls(epoch=epoch)
         self._durable = durable
-        self._compaction, self._history_max = seconds(compaction_seconds), history_max
+        self._compaction = seconds(compaction_seconds)
+        self._history_max, self._history_bytes_max = history_max, history_bytes_max
         self._policy = policy
         self._last_tick = 0
         self._dropping = False
@@ -282,14 +289,17 @@ class ApiServer:
             effects.append(commit_note(change, verb, subresource, user, base))
         effects.append(Step("A8"))
         effects += self._watches.publish(now, served.changes)
+        for resource in served_anew(served.changes):
+            effects += self._watches.over(resource)
         effects.append(Step("A9"))
         for change in served.changes:
             if change.old is not None:
                 change.old.release()
             if change.deleted:
                 change.record.release()
-        if self._store.revision - self._store.floor > self._history_max and not self._dropping:
-            effects += self._raise_floor(now, self._store.revision - self._history_max // 2)
+        kept = self._store.revision - self._store.floor
+        if (kept > self._history_max or self._store.past_bytes > self._history_bytes_max) and not self._dropping:
+            effects += self._raise_floor(now, self._store.revision - kept // 2)
         return effects
 
     def _on_watch(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:

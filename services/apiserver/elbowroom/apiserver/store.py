@@ -23,7 +23,7 @@ from elbowroom.machine import Persist
 FORMAT = 1
 FLOOR_KEY = "floor"
 LOG_PREFIX = "log/"
-PARSED_MAX = 4096
+PARSED_MAX = 1024
 """So many of the states written last stay parsed: parsed they take five times their bytes, and most are never looked into again."""
 
 _encode_row = msgspec.msgpack.Encoder().encode
@@ -101,6 +101,8 @@ class Store:
     def __init__(self, indexes: Mapping[str, Callable[[Mapping[str, Any]], str]] | None = None) -> None:
         self.revision = 0
         self.floor = 0
+        self.past_bytes = 0
+        """What the states weigh that stand no more, and are kept for watches and lists that begin in the past."""
         self._indexes = dict(indexes or {})
         self._collections: dict[str, _Collection] = {}
         self._ring: list[Change] = []  # the change of revision r is at r - floor - 1
@@ -216,6 +218,7 @@ class Store:
         row = _encode_row((FORMAT, resource, namespace, name, deleted, data))
         self._apply(change)
         self._ring.append(change)
+        self.past_bytes += _past(change)
         return change, Persist(_row_key(revision), zlib.crc32(row).to_bytes(4, "big") + row, ("A6",))
 
     def _apply(self, change: Change) -> None:
@@ -247,6 +250,7 @@ class Store:
         passed = self._ring[: floor - self.floor]
         del self._ring[: floor - self.floor]
         for change in passed:
+            self.past_bytes -= _past(change)
             if change.old is not None:
                 self._garbage.append(change.old.revision)
             if change.deleted:
@@ -285,6 +289,7 @@ class Store:
                         f"the log has no row for revision {self.floor + above}: restore the data directory from a copy"
                     )
                 self._ring.append(change)
+                self.past_bytes += _past(change)
             else:
                 if old is not None:
                     self._garbage.append(old.revision)
@@ -295,6 +300,11 @@ class Store:
             if old is not None:
                 old.release()
         self.revision = self.floor + above
+
+
+def _past(change: Change) -> int:
+    """How many bytes stay in memory for this change alone."""
+    return (0 if change.old is None else len(change.old.data)) + (len(change.record.data) if change.deleted else 0)
 
 
 def _row_key(revision: int) -> str:

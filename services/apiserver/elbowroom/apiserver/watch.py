@@ -154,6 +154,11 @@ class Watches:
             self._close((source, number))
         return []
 
+    def over(self, resource: str) -> list[Effect]:
+        """What a resource was served by is another one now, or gone: its streams end, and their readers ask anew."""
+        mine = [watch for watch in self._watches.values() if watch.index[0] == resource]
+        return [effect for watch in mine for effect in self._end(watch, Code.OK)]
+
     def _close(self, key: tuple[str, int]) -> list[Effect]:
         watch = self._watches.pop(key, None)
         if watch is not None:

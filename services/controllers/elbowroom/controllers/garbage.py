@@ -3,10 +3,10 @@
 An object whose owners are all gone is deleted. An owner that is deleted in the foreground waits (finalizer ``foregroundDeletion``)
 until those of its dependents that block it are gone; one deleted with ``orphan`` first takes its name off its dependents. An owner
 that the copy does not show may just not have come yet, so the API server is asked before anything is deleted. Objects of custom
-kinds are not in the copy: of owners among them the API server is asked every half minute.
+kinds are owners and owned like all others, as soon as the kind is served.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -14,14 +14,12 @@ import msgspec
 from elbowroom import rpc
 from elbowroom.api.objects import ObjectMeta, OwnerReference
 from elbowroom.cache import Change
-from elbowroom.controllers.kit import CLUSTER_SCOPED, DEFINITIONS, KINDS, NOTHING, Ask, Controller, Outcome, Plan, Told
-from elbowroom.controllers.views import Definition
+from elbowroom.controllers.kit import DEFINITIONS, KINDS, NOTHING, Ask, Controller, Outcome, Plan, Told, built
 from elbowroom.machine import Instant, seconds
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 ABSENT_FOR = seconds(30)
-PRESENT_FOR = seconds(30)
 
 
 class _Owner(msgspec.Struct):
@@ -40,11 +38,9 @@ class Garbage(Controller):
         """Owner's uid -> keys of what names it."""
         self._absent: dict[str, Instant] = {}
         """Uids that the API server said are of nothing that exists, and until when we believe it."""
-        self._present: dict[str, Instant] = {}
-        """Uids of custom objects that it said are there, and until when we believe it."""
 
     def notice(self, now: Instant, resource: str, change: Change[Any]) -> Iterable[str]:
-        if resource not in self.reads or resource == DEFINITIONS:
+        if (resource not in self.reads and resource not in self.shared.customs) or resource == DEFINITIONS:
             return
         key = f"{resource} {change.key}"
         if change.old is not None:
@@ -67,13 +63,17 @@ class Garbage(Controller):
             yield from list(self._dependents.get(change.new.metadata.uid, ()))
 
     def _owner_keys(self, metadata: ObjectMeta, owner: OwnerReference) -> Iterable[str]:
-        resource = KINDS.get((owner.api_version, owner.kind))
-        if resource in self.reads:
-            yield f"{resource} {_place(resource, metadata, owner)}"
+        resource = self.shared.resource_of(owner.api_version, owner.kind)
+        if resource is not None:
+            yield f"{resource} {self._place(resource, metadata, owner)}"
+
+    def _place(self, resource: str, metadata: ObjectMeta, owner: OwnerReference) -> str:
+        return f"{metadata.namespace}/{owner.name}" if self.shared.is_namespaced(resource) else owner.name
 
     def _metadata(self, key: str) -> ObjectMeta | None:
         resource, _, place = key.partition(" ")
-        found = self.shared.reflectors[resource].store.get(place)
+        copy = self.shared.reflectors.get(resource)
+        found = None if copy is None else copy.store.get(place)
         return found.metadata if found is not None else None
 
     def reconcile(self, now: Instant, key: str) -> Plan:
@@ -93,22 +93,12 @@ class Garbage(Controller):
         dangling: list[OwnerReference] = []
         waiting: list[OwnerReference] = []
         questions: list[Ask] = []
-        again: Instant | None = None
         for owner in metadata.owner_references:
-            resource = KINDS.get((owner.api_version, owner.kind))
-            if resource is None:
-                question = self._custom(metadata, owner)
-                if question is None:
-                    solid.append(owner)  # of a kind that is not served here: no business of ours
-                elif self._absent.get(owner.uid, now) > now:
-                    dangling.append(owner)
-                elif (until := self._present.get(owner.uid, now)) > now:
-                    solid.append(owner)
-                    again = until if again is None else min(again, until)
-                else:
-                    questions.append(question)
+            resource = self.shared.resource_of(owner.api_version, owner.kind)
+            if resource is None or (not metadata.namespace and self.shared.is_namespaced(resource)):
+                solid.append(owner)  # of a kind that is not served here, or nowhere to be found: no business of ours
                 continue
-            place = _place(resource, metadata, owner)
+            place = self._place(resource, metadata, owner)
             known = self.shared.reflectors[resource].store.get(place)
             if known is not None and known.metadata.uid == owner.uid:
                 is_waiting = known.metadata.deletion_timestamp is not None and FOREGROUND in known.metadata.finalizers
@@ -116,28 +106,18 @@ class Garbage(Controller):
             elif self._absent.get(owner.uid, now) > now:
                 dangling.append(owner)
             else:
-                namespace = "" if resource in CLUSTER_SCOPED else metadata.namespace
-                questions.append(Ask(rpc.get(resource, owner.name, namespace=namespace), ("owner", owner.uid)))
+                namespace = metadata.namespace if self.shared.is_namespaced(resource) else ""
+                question = self.shared.versioned(rpc.get(resource, owner.name, namespace=namespace))
+                questions.append(Ask(question, owner.uid))
         if questions:
             return Plan(tuple(questions))
         if solid:
             useless = [*dangling, *waiting]
-            return Plan((_without(key, metadata, useless),) if useless else (), again_at=again)
+            return Plan((self._without(key, metadata, useless),)) if useless else NOTHING
         policy = "Background"
         if waiting and self._dependents.get(metadata.uid):
             policy = "Foreground"
-        return Plan((_deletion(key, metadata, policy),))
-
-    def _custom(self, metadata: ObjectMeta, owner: OwnerReference) -> Ask | None:
-        """The question whether an owner of a custom kind is there; None if nobody defined its kind."""
-        group, _, version = owner.api_version.rpartition("/")
-        definitions: Mapping[str, Definition] = self.shared.reflectors[DEFINITIONS].store
-        for name, definition in definitions.items():
-            if (definition.spec.group, definition.spec.names.kind) == (group, owner.kind) and definition.version:
-                namespace = metadata.namespace if definition.is_namespaced else ""
-                request = msgspec.structs.replace(rpc.get(name, owner.name, namespace=namespace), version=version)
-                return Ask(request, ("custom", owner.uid))
-        return None
+        return Plan((self._deletion(key, metadata, policy),))
 
     def _foreground(self, key: str, metadata: ObjectMeta) -> Plan:
         asks: list[Ask] = []
@@ -151,7 +131,7 @@ class Garbage(Controller):
             if found.deletion_timestamp is None:
                 self.queue.add(dependent)
         if not blocked:
-            asks.append(_finalized(key, metadata, FOREGROUND))
+            asks.append(self._finalized(key, metadata, FOREGROUND))
         return Plan(tuple(asks))
 
     def _orphan(self, key: str, metadata: ObjectMeta) -> Plan:
@@ -160,13 +140,13 @@ class Garbage(Controller):
             found = self._metadata(dependent)
             mine = [o for o in found.owner_references if o.uid == metadata.uid] if found is not None else []
             if found is not None and mine:
-                asks.append(_without(dependent, found, mine))
-        return Plan(tuple(asks), again_at=None) if asks else Plan((_finalized(key, metadata, ORPHAN),))
+                asks.append(self._without(dependent, found, mine))
+        return Plan(tuple(asks)) if asks else Plan((self._finalized(key, metadata, ORPHAN),))
 
     def answered(self, now: Instant, key: str, ask: Ask, outcome: Outcome) -> Iterable[Told]:
         if ask.tag is None:
             return ()
-        kind, uid = ask.tag
+        uid: str = ask.tag
         if outcome.ok:
             try:
                 exists = msgspec.json.decode(outcome.response.body, type=_Owner).metadata.uid == uid
@@ -174,11 +154,7 @@ class Garbage(Controller):
                 exists = True
         else:
             exists = outcome.status != 404
-        if exists and kind == "custom":
-            self._present = {known: until for known, until in self._present.items() if until > now}
-            self._present[uid] = Instant(now + PRESENT_FOR)
-            self.queue.add(key)
-        elif exists:
+        if exists:
             self.queue.add_at(key, Instant(now + seconds(1)))  # the copy will show it
         else:
             self._absent = {known: until for known, until in self._absent.items() if until > now}
@@ -186,26 +162,31 @@ class Garbage(Controller):
             self.queue.add(key)
         return ()
 
+    # ------------------------------------------------------------ requests
 
-def _place(resource: str, metadata: ObjectMeta, owner: OwnerReference) -> str:
-    return owner.name if resource in CLUSTER_SCOPED else f"{metadata.namespace}/{owner.name}"
+    def _deletion(self, key: str, metadata: ObjectMeta, policy: str) -> Ask:
+        resource = key.partition(" ")[0]
+        options = {"propagationPolicy": policy, "preconditions": {"uid": metadata.uid}}
+        request = rpc.delete(resource, metadata.name, namespace=metadata.namespace, options=options)
+        return Ask(self.shared.versioned(request))
 
+    def _without(self, key: str, metadata: ObjectMeta, owners: Iterable[OwnerReference]) -> Ask:
+        """Take owners off an object. Custom kinds know no strategic patches, so those get the whole list that stays."""
+        resource, gone = key.partition(" ")[0], [owner.uid for owner in owners]
+        if resource not in self.shared.customs:
+            entries = [{"$patch": "delete", "uid": uid} for uid in gone]
+            body = {"metadata": {"uid": metadata.uid, "ownerReferences": entries}}
+            return Ask(rpc.patch(resource, metadata.name, body, namespace=metadata.namespace))
+        left = [built(owner) for owner in metadata.owner_references if owner.uid not in gone]
+        return self._merged(key, metadata, {"ownerReferences": left or None})
 
-def _deletion(key: str, metadata: ObjectMeta, policy: str) -> Ask:
-    resource = key.partition(" ")[0]
-    options = {"propagationPolicy": policy, "preconditions": {"uid": metadata.uid}}
-    return Ask(rpc.delete(resource, metadata.name, namespace=metadata.namespace, options=options))
+    def _finalized(self, key: str, metadata: ObjectMeta, finalizer: str) -> Ask:
+        left = [f for f in metadata.finalizers if f != finalizer]
+        return self._merged(key, metadata, {"finalizers": left or None})
 
-
-def _without(key: str, metadata: ObjectMeta, owners: Iterable[OwnerReference]) -> Ask:
-    entries = [{"$patch": "delete", "uid": owner.uid} for owner in owners]
-    body = {"metadata": {"uid": metadata.uid, "ownerReferences": entries}}
-    return Ask(rpc.patch(key.partition(" ")[0], metadata.name, body, namespace=metadata.namespace))
-
-
-def _finalized(key: str, metadata: ObjectMeta, finalizer: str) -> Ask:
-    left = [f for f in metadata.finalizers if f != finalizer]
-    body = {
-        "metadata": {"resourceVersion": metadata.resource_version, "uid": metadata.uid, "finalizers": left or None},
-    }
-    return Ask(rpc.patch(key.partition(" ")[0], metadata.name, body, namespace=metadata.namespace, kind=rpc.MERGE_PATCH))
+    def _merged(self, key: str, metadata: ObjectMeta, changes: dict[str, Any]) -> Ask:
+        """A merge patch of the metadata, of this revision only."""
+        body = {"metadata": {"resourceVersion": metadata.resource_version, "uid": metadata.uid, **changes}}
+        resource = key.partition(" ")[0]
+        request = rpc.patch(resource, metadata.name, body, namespace=metadata.namespace, kind=rpc.MERGE_PATCH)
+        return Ask(self.shared.versioned(request))

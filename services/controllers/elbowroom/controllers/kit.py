@@ -92,6 +92,9 @@ KINDS: Mapping[tuple[str, str], str] = {
     ("v1", "Secret"): "secrets",
     ("v1", "Service"): "services",
     ("v1", "ServiceAccount"): "serviceaccounts",
+    ("v1", "LimitRange"): "limitranges",
+    ("v1", "Endpoints"): "endpoints",
+    ("v1", "PodTemplate"): "podtemplates",
     ("discovery.k8s.io/v1", "EndpointSlice"): "endpointslices.discovery.k8s.io",
     ("networking.k8s.io/v1", "Ingress"): "ingresses.networking.k8s.io",
     ("networking.k8s.io/v1", "NetworkPolicy"): "networkpolicies.networking.k8s.io",
@@ -205,6 +208,8 @@ class Shared:
     reflectors: Mapping[str, Reflector[Any]]
     pods_by_node: dict[str, dict[str, None]] = field(default_factory=dict)
     pods_by_namespace: dict[str, dict[str, None]] = field(default_factory=dict)
+    customs: dict[str, Definition] = field(default_factory=dict)
+    """The custom kinds of which there is a copy too, by resource."""
 
     @property
     def pods(self) -> Mapping[str, Pod]:
@@ -263,6 +268,24 @@ class Shared:
     def in_namespace(self, resource: str, namespace: str) -> list[Any]:
         """The objects of a collection that live in a namespace."""
         return [v for v in self.reflectors[resource].store.values() if v.metadata.namespace == namespace]
+
+    def resource_of(self, api_version: str, kind: str) -> str | None:
+        """The collection of a kind, if there is a copy of it."""
+        known = KINDS.get((api_version, kind))
+        if known is not None:
+            return known
+        group = api_version.rpartition("/")[0]
+        return next((name for name, d in self.customs.items() if (d.spec.group, d.spec.names.kind) == (group, kind)), None)
+
+    def is_namespaced(self, resource: str) -> bool:
+        """Do its objects live in namespaces?"""
+        custom = self.customs.get(resource)
+        return resource not in CLUSTER_SCOPED if custom is None else custom.is_namespaced
+
+    def versioned(self, request: ApiRequest) -> ApiRequest:
+        """The request in a version that its resource is served in."""
+        custom = self.customs.get(f"{request.resource}.{request.group}")
+        return request if custom is None else msgspec.structs.replace(request, version=custom.version)
 
     def owners(self, owned: ObjectMeta, kind: str, resource: str) -> Iterable[str]:
         """The keys of those in ``resource`` whose business an object is: of its controller, if that is of ``kind``; of all who

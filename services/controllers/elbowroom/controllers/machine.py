@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from elbowroom import rpc
-from elbowroom.cache import Reflector, WorkQueue
+from elbowroom.cache import Change, Reflector, WorkQueue
 from elbowroom.controllers.accounts import ServiceAccounts
 from elbowroom.controllers.cronjobs import CronJobs
 from elbowroom.controllers.daemonsets import DaemonSets
@@ -23,7 +23,7 @@ from elbowroom.controllers.disruption import Disruption
 from elbowroom.controllers.expiry import Expiry
 from elbowroom.controllers.garbage import Garbage
 from elbowroom.controllers.jobs import Jobs
-from elbowroom.controllers.kit import READS, Ask, Controller, Outcome, Plan, Shared, outcome_of
+from elbowroom.controllers.kit import DEFINITIONS, READS, Ask, Controller, Outcome, Plan, Shared, outcome_of
 from elbowroom.controllers.namespaces import Namespaces
 from elbowroom.controllers.nodelifecycle import NodeLifecycle
 from elbowroom.controllers.podgc import PodGc
@@ -32,6 +32,7 @@ from elbowroom.controllers.recorder import Recorder
 from elbowroom.controllers.replicasets import ReplicaSets
 from elbowroom.controllers.statefulsets import StatefulSets
 from elbowroom.controllers.tainteviction import TaintEviction
+from elbowroom.controllers.views import Definition, Metadata
 from elbowroom.machine import Effect, Input, Instant, Machine, Note, PeerConnected, SetTimer, TimerFired, seconds
 from elbowroom.rpc import Calls, Finished
 from elbowroom.wire import ApiRequest, ApiResponse
@@ -112,6 +113,7 @@ class Controllers:
 
     def __init__(self, epoch: int, rng: random.Random, wanted: Sequence[str] | None) -> None:
         ids: Iterator[int] = itertools.count(1)
+        self._epoch, self._ids = epoch, ids
         self._calls = Calls(epoch=epoch, ids=ids)
         self._reflectors: dict[str, Reflector[Any]] = {
             resource: Reflector(resource, view, epoch=epoch, ids=ids) for resource, view in READS.items()
@@ -140,19 +142,42 @@ class Controllers:
         if isinstance(happened, PeerConnected) and happened.peer == "apiserver":
             for controller in self._controllers:
                 controller.reconnected(now)
-        for resource, reflector in self._reflectors.items():
+        for resource, reflector in list(self._reflectors.items()):
             more, changes = reflector.handle(now, happened)
             effects += more
             for change in changes:
-                self._shared.observe(resource, change)
-                for controller in self._controllers:
-                    for key in controller.notice(now, resource, change):
-                        controller.queue.add(key)
+                self._observe(now, resource, change)
+                if resource == DEFINITIONS:
+                    effects += self._follow(now, change)
         more, finished = self._calls.finished(now, happened)
         effects += more
         for end in finished:
             effects += self._ended(now, end)
         return [*effects, *self._work(now)]
+
+    def _observe(self, now: Instant, resource: str, change: Change[Any]) -> None:
+        self._shared.observe(resource, change)
+        for controller in self._controllers:
+            for key in controller.notice(now, resource, change):
+                controller.queue.add(key)
+
+    def _follow(self, now: Instant, change: Change[Definition]) -> list[Effect]:
+        """Read a custom kind as soon as it is served, in another version once that one is not, and forget one that is gone."""
+        name, effects, customs = change.key, list[Effect](), self._shared.customs
+        version = "" if change.new is None or name in READS else change.new.version
+        if name in customs and customs[name].version != version:
+            reflector = self._reflectors.pop(name)
+            effects += reflector.close()
+            for key, gone in reflector.store.items():
+                self._observe(now, name, Change(key, gone, None))
+            del customs[name]
+        if change.new is not None and version:
+            if name not in customs:
+                reflector = Reflector(name, Metadata, version=version, epoch=self._epoch, ids=self._ids)
+                self._reflectors[name] = reflector
+                effects += reflector.open(now)
+            customs[name] = change.new
+        return effects
 
     # ------------------------------------------------------------ rounds
 
@@ -208,8 +233,10 @@ class Controllers:
         if now >= rest.until:
             return True
         for resource, revision in rest.written.items():
+            if resource not in self._reflectors:
+                continue  # a custom kind that is no more
             held = self._reflectors[resource].revision
-            if held < revision and not 0 < held < rest.had[resource]:
+            if held < revision and not 0 < held < rest.had.get(resource, 0):
                 return False
         return True
 
@@ -229,7 +256,7 @@ class Controllers:
         elif ended.written:
             self._last_written[place, key] = ended.written
         if ended.written:
-            had = {resource: self._reflectors[resource].revision for resource in ended.written}
+            had = {resource: self._reflectors[resource].revision for resource in ended.written if resource in self._reflectors}
             self._resting[place, key] = _Rest(ended.written, had, Instant(now + seconds(REST_SECONDS_MAX)), ended.failed)
         if ended.failed:
             queue.fail(now, key)

@@ -11,6 +11,7 @@ from elbowroom.api.fielderrors import FieldError
 from elbowroom.apiserver.definitions import rules
 from elbowroom.apiserver.definitions.rules import is_true
 from elbowroom.apiserver.kinds.base import Resource, StatusStrategy
+from elbowroom.apiserver.store import Change
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 from elbowroom.machine import Instant
 
@@ -62,6 +63,21 @@ def _note_storage(definition: Document) -> None:
         if version.get("storage") and version.get("name") not in stored:
             stored.append(version.get("name"))
     status["storedVersions"] = stored
+
+
+def served_anew(changes: Iterable[Change]) -> list[str]:
+    """The custom kinds that these changes make something else of: another schema, other names, nothing at all."""
+    return [
+        change.record.name
+        for change in changes
+        if change.record.resource == DEFINITIONS
+        and change.old is not None
+        and (change.deleted or _serving(change.record.document) != _serving(change.old.document))
+    ]
+
+
+def _serving(definition: Node) -> tuple[Any, Any]:
+    return definition["spec"], definition.get("status", {}).get("acceptedNames")
 
 
 def row() -> Resource:
