@@ -5,9 +5,11 @@ from itertools import count
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elbowroom.history import bounds, paging, pods, progress, serving, watching
-from elbowroom.history.linearizability import Operation, is_linearizable, windows
+from elbowroom.history.linearizability import Operation, agree_by_revision, is_linearizable, some_order_explains, windows
 from elbowroom.history.records import History
 from elbowroom.history.report import judge
 
@@ -409,7 +411,24 @@ def read(begun: int, ended: int, revision: int) -> Operation:
     ],
 )
 def test_an_order_is_found_where_there_is_one(why: str, operations: list[Operation], holds: bool) -> None:
-    assert is_linearizable(operations) is holds, why
+    assert is_linearizable(operations) is some_order_explains(operations) is holds, why
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda at, span, rev, writes: Operation(at, at + span, rev, writes),
+            st.integers(0, 9),
+            st.integers(0, 9),
+            st.integers(1, 9),
+            st.booleans(),
+        ),
+        max_size=8,
+    )
+)
+def test_where_the_order_of_revisions_will_do_there_is_one(operations: list[Operation]) -> None:
+    if agree_by_revision(operations):
+        assert some_order_explains(operations)
 
 
 def test_windows_are_cut_where_nothing_is_under_way_and_hand_on_the_last_write() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.history.records import History
+from elbowroom.history.records import History, Pool, Record
 
 GROWING_SECONDS = 1.0
 """A file that was written to so shortly before it is read belongs to a run that may still go on."""
@@ -33,8 +33,8 @@ def load(path: str | Path) -> History:
         raise UnreadableHistoryError(f"no history at {place}")
     if not files:
         raise UnreadableHistoryError(f"no *.jsonl files in {place}")
-    decoder = msgspec.json.Decoder(dict[str, Any])
-    records: list[dict[str, Any]] = []
+    decoder, pool = msgspec.json.Decoder(dict[str, Any]), Pool()
+    records: list[Record] = []
     damaged = 0
     for file in files:
         for line in file.read_bytes().splitlines():
@@ -44,7 +44,7 @@ def load(path: str | Path) -> History:
                 damaged += 1
                 continue
             if isinstance(record.get("kind"), str):
-                records.append(record)
+                records.append(pool.record(record))
             else:
                 damaged += 1
     if any(file.stat().st_mtime_ns >= growing_since for file in files):

@@ -1,14 +1,14 @@
 """Is there one order of some operations that agrees with real time and with a single register? (Wing and Gong's search.)"""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 WINDOW = 20
 """Operations in a window, if it can be cut so; the search is exponential in how many of them overlap."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Operation:
+class Operation(NamedTuple):
     """It began and ended then (ns), and wrote or found this revision of one object."""
 
     begun: int
@@ -25,18 +25,16 @@ def windows(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
         if piece and operation.begun > quiet_at and len(piece) >= WINDOW // 2:
             yield piece
             # The register's last value is handed on: by a write, else nothing is known of it.
-            piece = [max((one for one in piece if one.writes), key=_revision)] if any(one.writes for one in piece) else []
+            piece = (
+                [max((one for one in piece if one.writes), key=attrgetter("revision"))] if any(one.writes for one in piece) else []
+            )
         piece.append(operation)
         quiet_at = max(quiet_at, operation.ended)
     if piece:
         yield piece
 
 
-def _revision(operation: Operation) -> int:
-    return operation.revision
-
-
-def _agree_by_revision(operations: Sequence[Operation]) -> bool:
+def agree_by_revision(operations: Sequence[Operation]) -> bool:
     """May they have happened in the order of their revisions, each write before the reads that found it?"""
     written = [operation.revision for operation in operations if operation.writes]
     known = set(written)
@@ -53,11 +51,15 @@ def _agree_by_revision(operations: Sequence[Operation]) -> bool:
 def is_linearizable(operations: Sequence[Operation]) -> bool:
     """Can they be put into an order in which each takes effect while it is under way, writes rise and reads find the last write?
 
-    What the register held before the first write is unknown: a read may find any revision that is not written later. Of more than
-    ``WINDOW`` operations that are knotted together the only order that comes into question is tried: that of their revisions.
+    What the register held before the first write is unknown: a read may find any revision that is not written later. The order of
+    their revisions is tried first: where it will do, there is one. Of more than ``WINDOW`` operations that are knotted together
+    it is the only one that comes into question.
     """
-    if len(operations) > WINDOW:
-        return _agree_by_revision(operations)
+    return agree_by_revision(operations) or (len(operations) <= WINDOW and some_order_explains(operations))
+
+
+def some_order_explains(operations: Sequence[Operation]) -> bool:
+    """The same by trying every order."""
     ordered = sorted(operations)
     written = {operation.revision for operation in operations if operation.writes}
     done_before: set[tuple[int, int]] = set()

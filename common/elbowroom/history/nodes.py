@@ -185,8 +185,8 @@ def updates_end(history: History) -> Iterator[Violation]:
     if next(history.kinds("fault.begin"), None) is not None:
         return
     lives: dict[str, set[int]] = defaultdict(set)
-    for record in history.records:
-        lives[record.get("proc", "")].add(record.get("inc", 0))
+    for proc, inc in history.lives():
+        lives[proc].add(inc)
     told: dict[str, list[Record]] = defaultdict(list)
     for record in history.kinds("kl.alloc", "rt.update.end"):
         if record["kind"] == "kl.alloc":

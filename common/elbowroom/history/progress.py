@@ -137,11 +137,9 @@ def what_was_cut_off_comes_back(history: History) -> Iterator[Violation]:
     if not ends:
         return  # a run that goes on, or of which all died
     last_life: dict[str, Record] = {}
-    for record in history.records:
-        if "inc" in record and record.get("proc") not in ("", "nemesis"):
-            known = last_life.get(record["proc"])
-            if known is None or record["inc"] > known["inc"]:
-                last_life[record["proc"]] = record
+    for (proc, inc), record in history.lives().items():
+        if "inc" in record and proc not in ("", "nemesis") and (proc not in last_life or inc > last_life[proc]["inc"]):
+            last_life[proc] = record
     open_faults: dict[str, Record] = {}
     for record in history.kinds("fault.begin", "fault.end"):
         machine = record["args"].get("machine")

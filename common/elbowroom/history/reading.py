@@ -1,6 +1,6 @@
 """What several checkers read out of records: the writes in order, vectors of resources, shares."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,19 +14,21 @@ SECOND = 1_000_000_000
 ENDED = ("Succeeded", "Failed")
 
 
-def commits(history: History) -> list[Record]:
+def commits(history: History) -> Sequence[Record]:
     """The writes that became durable, in the order of their revisions.
 
     An API server that dies between a commit and its record leaves none; the next one tells the tail of its log again (verb
     ``recovered``), which counts where there is no record from the time. A store in memory begins anew with each life.
     """
-    return [record for _, record in commits_by_life(history)]
+    return history.remembered("commits", lambda: tuple(record for _, record in commits_by_life(history)))
 
 
-def commits_by_life(history: History) -> list[tuple[int, Record]]:
+def commits_by_life(history: History) -> Sequence[tuple[int, Record]]:
     """``commits``, each with the number of the store's life that it was made in."""
-    if "commits" in history.memo:
-        return list(history.memo["commits"])
+    return history.remembered("commits by life", lambda: _commits_by_life(history))
+
+
+def _commits_by_life(history: History) -> Sequence[tuple[int, Record]]:
     known: dict[tuple[int, int], Record] = {}
     life = 0
     for record in history.kinds("commit", "wal.recovered"):
@@ -36,8 +38,7 @@ def commits_by_life(history: History) -> list[tuple[int, Record]]:
             known.setdefault((life, record["rev"]), record)
         else:
             known[life, record["rev"]] = record
-    history.memo["commits"] = [(place[0], known[place]) for place in sorted(known)]
-    return list(history.memo["commits"])
+    return tuple((place[0], known[place]) for place in sorted(known))
 
 
 def forgets(recovered: Record) -> bool:

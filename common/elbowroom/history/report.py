@@ -100,7 +100,7 @@ class Report:
 
 def judge(history: History) -> Report:
     """Judge a history against every invariant."""
-    kinds = Counter(record["kind"] for record in history.records)
+    kinds = Counter(history.counts())
     failures: list[Violation] = []
     crashed: dict[str, str] = {}
     for invariant, check in INVARIANTS.items():
@@ -111,7 +111,7 @@ def judge(history: History) -> Report:
     warnings: list[str] = []
     if history.damaged:
         warnings.append(f"{history.damaged} lines could not be read (a process died while it wrote)")
-    lives = {(r["proc"], r["inc"]) for r in history.records if "proc" in r and "inc" in r}
+    lives = {life for life, record in history.lives().items() if "proc" in record and "inc" in record}
     ended = {(r["proc"], r["inc"]) for r in history.kinds("end")}
     if lives - ended:
         warnings.append(f"{len(lives - ended)} of {len(lives)} incarnations have no end record: killed, or still running")

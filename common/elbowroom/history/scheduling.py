@@ -198,8 +198,12 @@ def budgets_are_broken_last(history: History) -> Iterator[Violation]:
 # ---------------------------------------------------------------- what the scheduler believed
 
 
-def _pod_commits(history: History) -> list[Record]:
+def _pod_commits(history: History) -> Sequence[Record]:
     """The writes of pods by revision; none of a store that began anew in between, whose revisions say nothing."""
+    return history.remembered("commits of pods", lambda: _made_pod_commits(history))
+
+
+def _made_pod_commits(history: History) -> Sequence[Record]:
     if history.count("wal.recovered", lambda record: not record.get("durable", True)) > 1:
         return []
     known: dict[int, Record] = {}
@@ -411,13 +415,19 @@ def overtaken_resizes_stay_queued(history: History) -> Iterator[Violation]:
     yield from _left_out(history, "I-32", overtaken.__contains__)
 
 
-def _heard(history: History) -> Iterator[tuple[Record, Record, Record | None]]:
+def _heard(history: History) -> Sequence[tuple[Record, Record, Record | None]]:
     """Each change of a pod that an incarnation of the scheduler heard of: the event, the commit, and the one heard of before."""
+    return history.remembered("heard by schedulers", lambda: tuple(_all_heard(history)))
+
+
+def _all_heard(history: History) -> Iterator[tuple[Record, Record, Record | None]]:
     commits = {commit["rev"]: commit for commit in _pod_commits(history)}
     known: dict[tuple[int, str], Record] = {}
     for event in history.kinds("watch.event"):
+        if event["proc"] != "scheduler":
+            continue
         commit = commits.get(event["rev"])
-        if event["proc"] == "scheduler" and commit is not None and commit["key"] == f"pods/{event['key'].removeprefix('pods/')}":
+        if commit is not None and commit["key"] == f"pods/{event['key'].removeprefix('pods/')}":
             yield event, commit, known.get((event["inc"], commit["uid"]))
             known[event["inc"], commit["uid"]] = commit
 

@@ -3,8 +3,8 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from elbowroom.history.linearizability import Operation, is_linearizable, windows
 from elbowroom.history.reading import ENDED, RESOURCES, Invariant, amount_of, commits, figure_of, forgets
@@ -98,8 +98,7 @@ def _key(record: Record) -> str:
     return str(record["key"]).replace("//", "/")
 
 
-@dataclass(frozen=True, slots=True)
-class _Answered:
+class _Answered(NamedTuple):
     """A request of a client and its answer."""
 
     begun: Record
