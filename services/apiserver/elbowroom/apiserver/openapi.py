@@ -38,32 +38,6 @@ _PATCHES = (
 _CONTENT = ("application/json", "application/yaml")
 
 
-V2: Mapping[str, Any] = {
-    "swagger": "2.0",
-    "info": {"title": "Kubernetes", "version": discovery.GIT_VERSION},
-    "paths": {},
-    "definitions": {},
-}
-"""``/openapi/v2``: clients that know v3 only ask for it to learn that a kind is in neither."""
-V2_PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-
-
-def _proto(number: int, content: bytes) -> bytes:
-    assert len(content) < 128, "one byte of length is enough here"
-    return bytes((number << 3 | 2, len(content))) + content
-
-
-V2_PROTOBUF = b"".join(
-    (
-        _proto(1, b"2.0"),
-        _proto(2, _proto(1, b"Kubernetes") + _proto(2, discovery.GIT_VERSION.encode())),
-        _proto(8, b""),
-        _proto(9, b""),
-    )
-)
-"""``V2`` as a ``openapi.v2.Document``."""
-
-
 def index(hash_of: Callable[[str, str], str], catalog: Catalog = discovery.BUILT_IN) -> dict[str, Any]:
     """``/openapi/v3``; ``hash_of(group, version)`` lets clients cache a document for ever."""
     paths = {}

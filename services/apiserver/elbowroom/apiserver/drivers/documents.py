@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.apiserver import audit, discovery, negotiation, openapi
+from elbowroom.apiserver import audit, discovery, negotiation, openapi, openapi_v2
 from elbowroom.apiserver.drivers.answers import Answers, is_pretty
 from elbowroom.apiserver.drivers.customs import Customs
 from elbowroom.apiserver.drivers.exchange import Exchange
@@ -48,9 +48,8 @@ class Documents:
                 await self._metrics(request, component)
             case ["openapi", "v2"]:
                 check_is_get(request)
-                is_protobuf = "proto-openapi" in request.accept
-                body = openapi.V2_PROTOBUF if is_protobuf else _encode(openapi.V2)
-                await self._answers.respond(request, 200, body, openapi.V2_PROTOBUF_TYPE if is_protobuf else JSON)
+                body, content_type = self._swagger("proto-openapi" in request.accept)
+                await self._answers.respond(request, 200, body, content_type)
             case parts:
                 found = self._described(request, parts if parts != [""] else [])
                 if found is None:
@@ -74,6 +73,15 @@ class Documents:
             found = (_encode(document) + b"\n", discovery.AGGREGATED if is_aggregated else JSON)
             self._made[key] = found
         return found
+
+    def _swagger(self, is_protobuf: bool) -> tuple[bytes, str]:
+        """``/openapi/v2``, made once."""
+        key = ("openapi/v2", is_protobuf)
+        if key not in self._made:
+            described = openapi_v2.document(previews=self._previews, catalog=self._customs.catalog)
+            made = (openapi_v2.protobuf(described), openapi_v2.PROTOBUF_TYPE) if is_protobuf else (_encode(described), JSON)
+            self._made[key] = made
+        return self._made[key]
 
     def _describe(self, parts: list[str], is_aggregated: bool) -> dict[str, Any] | None:
         catalog = self._customs.catalog
