@@ -109,6 +109,26 @@ def test_a_merge_patch_leaves_the_document_and_makes_what_the_rfc_says(document:
     assert (merged, list(merged)) == (wanted, list(wanted))
 
 
+pods = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": st.dictionaries(st.sampled_from(["labels", "annotations", "nope"]), st.dictionaries(texts, texts, max_size=2)),
+        "spec": st.dictionaries(
+            st.sampled_from(["nodeName", "tolerations", "containers", "priority", "nope"]),
+            st.one_of(st.none(), texts, st.integers(0, 3), st.just([{"name": "a", "resources": {"limits": {"cpu": "1000m"}}}])),
+            max_size=3,
+        ),
+    },
+)
+
+
+@given(pods)
+def test_what_a_merge_patch_leaves_alone_need_not_be_decoded_again(patch: dict[str, Any]) -> None:
+    document = decoded(a_pod(node="n1"))
+    merged = merge_patch(document, patch)
+    assert schema.decode(FIELD, merged, known=document) == schema.decode(FIELD, copy.deepcopy(merged))
+
+
 names = st.sampled_from(["a", "b", "c"])
 containers = st.lists(st.fixed_dictionaries({"name": names}, optional={"image": names}), max_size=4)
 elements = st.fixed_dictionaries(

@@ -48,7 +48,7 @@ def negotiate(accept: str) -> Form | None:
         version = parameters.get("v", "v1")
         if shape and (parameters.get("g", "meta.k8s.io") != "meta.k8s.io" or version not in ("v1", "v1beta1")):
             continue
-        return Form(media_type, shape, version if shape else "v1")
+        return PLAIN if media_type == JSON and not shape else Form(media_type, shape, version if shape else "v1")
     return None
 
 

@@ -1,11 +1,12 @@
 """Answers: the headers, the form that the client asked for, and the bytes."""
 
 import gzip
+import http
 import random
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import yaml
 
 from elbowroom.apiserver import statuses, tables, warningtexts
 from elbowroom.apiserver.drivers.request import Headers, Request
+from elbowroom.apiserver.metadata import new_uid
 from elbowroom.apiserver.negotiation import JSON, YAML, Form
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.machine import Instant
@@ -32,11 +34,17 @@ class Answers:
         self._date = (0, b"")
 
     async def refuse(self, request: Request, refusal: ApiError) -> None:
-        await self.respond(
+        await _send(request, *self.refusal(request, refusal))
+
+    def refusal(self, request: Request, refusal: ApiError) -> "Message":
+        return self._message(
             request, refusal.code, refusal.body() + b"\n", retry_after=refusal.retry_after, close=refusal.code in (408, 413)
         )
 
     async def answer(self, request: Request, response: ApiResponse, form: Form, query: Mapping[str, str]) -> None:
+        await _send(request, *self.response(request, response, form, query))
+
+    def response(self, request: Request, response: ApiResponse, form: Form, query: Mapping[str, str]) -> "Message":
         body, content_type = response.body, response.content_type
         if content_type == JSON:
             if form.shape and response.status < 300:
@@ -47,7 +55,7 @@ class Answers:
                 body = msgspec.json.format(body, indent=2) + b"\n"
             else:
                 body += b"\n"
-        await self.respond(
+        return self._message(
             request, response.status, body, content_type, warnings=response.warnings, retry_after=response.retry_after
         )
 
@@ -68,7 +76,10 @@ class Answers:
         shaped["apiVersion"] = f"meta.k8s.io/{form.version}"
         return _encode(shaped)
 
-    async def respond(
+    async def respond(self, request: Request, status: int, body: bytes, content_type: str = JSON) -> None:
+        await _send(request, *self._message(request, status, body, content_type))
+
+    def _message(
         self,
         request: Request,
         status: int,
@@ -78,20 +89,20 @@ class Answers:
         warnings: Sequence[str] = (),
         retry_after: int = 0,
         close: bool = False,
-    ) -> None:
+    ) -> "Message":
         headers = self.headers(request, content_type)
         request.status, request.told = status, body
         if len(body) >= GZIP_BYTES_MIN and b"gzip" in request.encoding:
             body = gzip.compress(body, 1)
             headers += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
         headers.append((b"content-length", str(len(body)).encode()))
-        headers += [(b"warning", _warning(text)) for text in warningtexts.told(warnings)]
+        if warnings:
+            headers += [(b"warning", _warning(text)) for text in warningtexts.told(warnings)]
         if retry_after:
             headers.append((b"retry-after", str(retry_after).encode()))
         if close:
             headers.append((b"connection", b"close"))
-        await request.send({"type": "http.response.start", "status": status, "headers": headers})
-        await request.send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
+        return status, headers, b"" if request.method == "HEAD" else body
 
     def headers(self, request: Request, content_type: str) -> Headers:
         request.audit_id = number()
@@ -106,9 +117,35 @@ class Answers:
         ]
 
 
+Message = tuple[int, Headers, bytes]
+"""Status, headers and body of an answer."""
+
+
+async def _send(request: Request, status: int, headers: Headers, body: bytes) -> None:
+    await request.send({"type": "http.response.start", "status": status, "headers": headers})
+    await request.send({"type": "http.response.body", "body": body})
+
+
+def as_bytes(status: int, headers: Headers, body: bytes) -> bytes:
+    """An answer as it goes over the wire, in one piece."""
+    return b"".join((_first_line(status), *[b"%b: %b\r\n" % header for header in headers], b"\r\n", body))
+
+
+@cache
+def _first_line(status: int) -> bytes:
+    try:
+        phrase = http.HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
+_chance = random.Random()
+
+
 def number() -> str:
     """An id for a request, as upstream's audit ids are."""
-    return str(uuid.UUID(int=random.getrandbits(128), version=4))
+    return new_uid(_chance)
 
 
 def bad_include_object(value: str) -> ApiError:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,6 +50,32 @@ class Answer:
     def take(self, message: Any) -> None:
         if isinstance(message, Reply) and not self.future.done():
             self.future.set_result(message)
+
+
+class _Prompt:
+    """Does something with the one Reply as soon as it comes, in the midst of the machine's other effects."""
+
+    __slots__ = ("_exchange", "_peer", "_told", "timer")
+
+    def __init__(self, exchange: "Exchange", peer: str, told: Callable[[Reply | None], None]) -> None:
+        self._exchange, self._peer, self._told = exchange, peer, told
+        self.timer: asyncio.TimerHandle | None = None
+
+    def take(self, message: Any) -> None:
+        if isinstance(message, Reply):
+            self._end(message)
+
+    def expire(self) -> None:
+        self._end(None)
+
+    def _end(self, reply: Reply | None) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self._exchange.forget(self._peer):
+            try:
+                self._told(reply)
+            except Exception:
+                traceback.print_exc()  # the machine, whose effects are carried out here, must not fail on it
 
 
 class Stream:
@@ -106,6 +133,34 @@ class Exchange:
             if isinstance(waiting, Stream):
                 waiting.close()
 
+    def forget(self, peer: str) -> bool:
+        """Nobody waits as ``peer`` any more; False if nobody did."""
+        return self._waiting.pop(peer, None) is not None
+
+    async def settle(self, seconds: float) -> None:
+        """Let those who wait for one answer have it, for so long."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while any(isinstance(waiting, _Prompt) for waiting in self._waiting.values()) and loop.time() < until:
+            await asyncio.sleep(0.01)
+
+    def ask_promptly(self, asked: ApiRequest, told: Callable[[ApiResponse | ApiError], None]) -> None:
+        """``told`` what ``ask`` would return or raise, maybe before this returns. It may not raise."""
+
+        def answered(reply: Reply | None) -> None:
+            try:
+                found: ApiResponse | ApiError = _response(reply)
+            except ApiError as why:
+                found = why
+            told(found)
+
+        number = next(self._numbers)
+        peer = f"{PREFIX}{number}"
+        waiting = self._waiting[peer] = _Prompt(self, peer, answered)
+        self.post(Received(peer, Call(number, "api", encode_value(asked))))
+        if peer in self._waiting:
+            waiting.timer = asyncio.get_running_loop().call_later(ANSWER_SECONDS, waiting.expire)
+
     async def ask(self, asked: ApiRequest) -> ApiResponse:
         """The registry's answer."""
         number = next(self._numbers)
@@ -118,17 +173,11 @@ class Exchange:
             else:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     reply = await waiting.future
-        except TimeoutError as why:
-            message = "the server was unable to return a response in the time allotted, but may still be processing the request"
-            raise ApiError(504, "Timeout", message, {}) from why
+        except TimeoutError:
+            return _response(None)
         finally:
             del self._waiting[peer]
-        if reply.code is not Code.OK:
-            raise unanswered(reply.code, reply.message)
-        try:
-            return decode_value(reply.body, ApiResponse)
-        except MalformedError as why:
-            raise unanswered(Code.INTERNAL, str(why)) from why
+        return _response(reply)
 
     def watch(self, asked: ApiRequest) -> Stream:
         """Begin a watch; whoever does must ``leave`` it."""
@@ -147,6 +196,19 @@ class Exchange:
         del self._waiting[stream.peer]
         if stream.end is None:
             self.post(Received(stream.peer, StreamCancel(stream.number)))
+
+
+def _response(reply: Reply | None) -> ApiResponse:
+    """What a reply, or none in all the time, says."""
+    if reply is None:
+        message = "the server was unable to return a response in the time allotted, but may still be processing the request"
+        raise ApiError(504, "Timeout", message, {})
+    if reply.code is not Code.OK:
+        raise unanswered(reply.code, reply.message)
+    try:
+        return decode_value(reply.body, ApiResponse)
+    except MalformedError as why:
+        raise unanswered(Code.INTERNAL, str(why)) from why
 
 
 _HTTP = {

@@ -32,7 +32,8 @@ from elbowroom.apiserver.drivers.customs import Customs
 from elbowroom.apiserver.drivers.documents import Documents
 from elbowroom.apiserver.drivers.exchange import PREFIX, Exchange
 from elbowroom.apiserver.drivers.protocol import PatientProtocol
-from elbowroom.apiserver.drivers.request import Receive, Request, Scope, SendMessage
+from elbowroom.apiserver.drivers.request import Receive, Request, Scope, SendMessage, of_scope
+from elbowroom.apiserver.drivers.short import ShortWay, content_type_of
 from elbowroom.apiserver.drivers.tokens import TokenKey
 from elbowroom.apiserver.drivers.watching import Watching
 from elbowroom.apiserver.fairness import BYTES_A_REQUEST, Buckets
@@ -42,7 +43,7 @@ from elbowroom.apiserver.negotiation import JSON, PLAIN, PROTOBUF, Form
 from elbowroom.apiserver.routing import Target, route
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.machine import Input, Instant, Send, Work, WorkDone
-from elbowroom.wire import ApiRequest
+from elbowroom.wire import ApiRequest, ApiResponse
 
 KEEP_ALIVE_SECONDS = 90
 PATCH_TYPES = frozenset(
@@ -95,6 +96,7 @@ class Facade:
         self._customs = Customs(self._post_soon, lambda: self._documents.forget())
         self._answers = Answers(self._now, self._customs.definition_of)
         self._watching = Watching(self._exchange, self._answers, self._now)
+        self._short = ShortWay(self._exchange, self._answers, self._admit, self._asked, self._charge)
         self._documents = Documents(self._exchange, self._answers, self._customs, previews=config.get("previews", False))
 
     # ------------------------------------------------------------ driver
@@ -120,7 +122,8 @@ class Facade:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
         config.load()
-        self._door = Door(listener, self._tls, lambda door: PatientProtocol(config, self._state, door))
+        take = self._take_short if self._log is None else None
+        self._door = Door(listener, self._tls, lambda door: PatientProtocol(config, self._state, door, take))
         self._door.open()
         self._exchange.register(self._customs.peer, self._customs)
         self._customs.open()
@@ -172,6 +175,7 @@ class Facade:
         self._exchange.close_streams()
         for connection in list(self._state.connections):
             connection.shutdown()
+        await self._exchange.settle(1.0)
         if self._state.tasks:
             await asyncio.wait(list(self._state.tasks), timeout=1.0)
         for task in list(self._state.tasks):
@@ -189,7 +193,7 @@ class Facade:
 
     async def _app(self, scope: Scope, receive: Receive, send: SendMessage) -> None:
         assert scope["type"] == "http", "neither lifespan nor websockets are configured"
-        request = Request(scope, receive, send)
+        request = of_scope(scope, receive, send)
         received = self._now() if self._log is not None else Instant(0)
         try:
             self._admit(request)
@@ -204,10 +208,14 @@ class Facade:
             if self._log is not None:
                 self._audit(request, received)
 
+    def _take_short(self, request: Request, body: bytes) -> bool:
+        """Answer a request that came whole without a task, if it is of the ordinary kind."""
+        return self._short.take(request, body, self._customs.catalog)
+
     def _admit(self, request: Request) -> None:
         """Find out who asks and as whom, and refuse who asks too often; probes of health are let through."""
         now = time.monotonic()
-        connection: PatientProtocol = request.scope["state"]["connection"]
+        connection = request.connection
         try:
             who = self._authenticator.identify(request.headers.get(b"authorization", b"").decode("latin-1"), connection.certificate)
         except ApiError:
@@ -219,9 +227,7 @@ class Facade:
         if not connection.is_proven and who is not ANONYMOUS:
             connection.prove()
         headers = [
-            (name.decode("latin-1"), value.decode("latin-1"))
-            for name, value in request.scope["headers"]
-            if name.startswith(b"impersonate-")
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.given if name.startswith(b"impersonate-")
         ]
         request.impersonate = asked_for(headers) if headers else None
 
@@ -233,7 +239,7 @@ class Facade:
     def _audit(self, request: Request, received: Instant) -> None:
         assert self._log is not None
         who, asked = request.who, request.asked
-        client = request.scope.get("client")
+        client = request.peer
         query = f"?{request.query}" if request.query else ""
         entry = audit.Entry(
             request.audit_id or number(),
@@ -253,9 +259,8 @@ class Facade:
         self._log.write(audit.event(self._level, entry))
 
     async def _resource(self, request: Request, target: Target) -> None:
-        who = request.who
         form = negotiation.negotiate(request.accept)
-        content_type = request.headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
+        content_type = content_type_of(request)
         if form is None:
             if target.verb == "patch" and content_type not in PATCH_TYPES:
                 raise statuses.unsupported_patch_type()
@@ -263,6 +268,25 @@ class Facade:
                 raise negotiation.refusal(request.accept, watchable=target.is_collection and target.verb in ("list", "watch"))
             form = PLAIN
         body = await self._bodies.read(request) if request.method != "GET" else b""
+        asked = self._asked(request, target, content_type, body)
+        if target.verb == "watch":
+            await self._watching.serve(request, asked, target, form)
+            return
+        response = await self._exchange.ask(asked)
+        if target.subresource is not None and target.subresource.name not in ("status", "scale"):
+            form = Form(form.media_type)
+        self._charge(request, response)
+        await self._answers.answer(request, response, form, target.query)
+
+    def _charge(self, request: Request, response: ApiResponse) -> None:
+        """A large answer counts as several."""
+        request.notes = response.annotations
+        if len(response.body) >= BYTES_A_REQUEST["answer"]:
+            self._buckets.charge(time.monotonic(), request.who, len(response.body))
+
+    def _asked(self, request: Request, target: Target, content_type: str, body: bytes) -> ApiRequest:
+        """What the machine is asked."""
+        who = request.who
         if body:
             self._buckets.charge(time.monotonic(), who, len(body), "yaml" if content_type.endswith("yaml") else "json")
         if content_type == PROTOBUF and target.verb != "patch" and body:
@@ -287,16 +311,7 @@ class Facade:
             impersonate=request.impersonate,
         )
         request.asked = asked
-        if target.verb == "watch":
-            await self._watching.serve(request, asked, target, form)
-            return
-        response = await self._exchange.ask(asked)
-        if target.subresource is not None and target.subresource.name not in ("status", "scale"):
-            form = Form(form.media_type)
-        request.notes = response.annotations
-        if len(response.body) >= BYTES_A_REQUEST["answer"]:
-            self._buckets.charge(time.monotonic(), who, len(response.body))
-        await self._answers.answer(request, response, form, target.query)
+        return asked
 
 
 def _bound(host: str, port: int) -> socket.socket:

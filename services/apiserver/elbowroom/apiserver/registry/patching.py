@@ -51,7 +51,7 @@ def patched(
     trouble = ""
     if media != STRATEGIC_PATCH:
         trouble = _moved(patched, kind)
-    known = document if media == STRATEGIC_PATCH else None  # the others work on the document itself
+    known = document if media != JSON_PATCH else None  # which works on the document itself
     decoded = schema.decode(field, patched, restored=media == STRATEGIC_PATCH, known=known) if not trouble else None
     if decoded is not None and media == MERGE_PATCH and (decoded.unknown or decoded.error is not None):
         decoded = schema.decode(field, _sorted(patched))  # upstream's library writes what it has merged with sorted keys
