@@ -1,10 +1,12 @@
 """The explorer itself: one seed is one history, faults strike where they were planned, and a failure is told and made smaller."""
 
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -128,6 +130,46 @@ def test_a_failure_is_told_with_its_seed_its_invariant_and_what_led_to_it(failin
     told = capsys.readouterr().out
     assert f"seed {failing.seed}, lab: I-11: the scheduler was paused" in told and "steps/s" in told
     assert "steps of kubelet:" in told
+
+
+def test_failures_are_kept_when_they_come(failing: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "failures"
+    for _ in range(2):
+        show.explore([failing], "seeds", jobs=1, minutes=None, failures=kept)
+    told = kept.read_text()
+    assert told.count(f"again: elbowroom explore preemption --replay {failing.seed}\n") == 2
+    assert told[: len(told) // 2] in capsys.readouterr().out, "it is what is printed, too"
+
+
+def asked_for(monkeypatch: pytest.MonkeyPatch, command: str) -> Run:
+    """The run that a command line makes."""
+    made: list[Run] = []
+    monkeypatch.setattr(show, "replay", lambda run: made.append(run) or True)
+    from elbowroom.deploy.main import app
+
+    app(shlex.split(command)[1:], standalone_mode=False)
+    return made[0]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        Run(7, hostile=True),
+        Run(7, profile="v1.37"),
+        Run(3, die_before=12, profile="lab", scenario="resize-storm"),
+        Run(1, points=(Point("kubelet/node-1", "K10.1", "delay:0.5", 2), Point("apiserver", "A6", "disk"))),
+        Run(5, hostile=True, scenario="chaos/preemption", kept=(0, 3), duration=2.5),
+        Run(5, hostile=True, scenario="chaos/preemption", kept=(), duration=2.0),
+    ],
+)
+def test_a_failure_says_what_command_makes_it_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked_for(monkeypatch, show.again(run)) == run
+
+
+def test_how_far_it_is_is_said_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(show, "SO_FAR_SECONDS", 0.0)
+    show.explore([Run(1)], "seeds", jobs=1, minutes=None)
+    assert "so far 1 of 1 seeds: 0 failed" in capsys.readouterr().out
 
 
 def test_what_does_not_fail_cannot_be_made_smaller(capsys: pytest.CaptureFixture[str]) -> None:

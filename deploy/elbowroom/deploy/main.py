@@ -262,12 +262,18 @@ def explore(
         list[str] | None,
         typer.Option("--at", metavar="PEER@LABEL#HITS:ACTION", help="With --replay: a fault at a step (quiet but for it)."),
     ] = None,
+    death: Annotated[
+        int, typer.Option("--death", min=0, metavar="N", help="With --replay: a death before that effect (quiet but for it).")
+    ] = 0,
     keep: Annotated[str, typer.Option("--keep", metavar="N,N", help="With --replay: only these parts of the plan.")] = "",
     systematic: Annotated[
         bool, typer.Option("--systematic", help="One seed: at each labelled step it passes a crash, a stop, a delay, a disk error.")
     ] = False,
     deaths: Annotated[bool, typer.Option("--deaths", help="One seed: a death before each single effect.")] = False,
     pairs: Annotated[int, typer.Option("--pairs", min=0, metavar="N", help="One seed: so many pairs of faults at steps.")] = 0,
+    failures: Annotated[
+        Path | None, typer.Option("--failures", metavar="FILE", help="Append each failure to it when it comes.")
+    ] = None,
     profile: Annotated[
         ProfileName | None, typer.Option(help="The design or the release.", show_default="lab, or what the file of chaos says")
     ] = None,
@@ -289,8 +295,8 @@ def explore(
             kept = None if not keep else tuple(int(number) for number in keep.split(",") if number != "none")
         except ValueError as why:
             raise UserError(str(why)) from why
-        seed, hostile = (replay if replay is not None else shrink) or 0, not quiet and not points
-        one = runs.Run(seed, hostile=hostile, profile=name, scenario=story, points=points, kept=kept, duration=long)
+        seed, hostile = (replay if replay is not None else shrink) or 0, not (quiet or points or death)
+        one = runs.Run(seed, death, hostile, name, story, points, kept, long)
         raise typer.Exit(0 if (show.replay(one) if replay is not None else show.shrink(one)) else 1)
     if deaths:
         wanted, what = runs.deaths(first_seed, name, story, long), "deaths, one before each effect"
@@ -300,7 +306,7 @@ def explore(
         wanted, what = runs.systematic(first_seed, name, story, long), "faults, one at each step"
     else:
         wanted, what = runs.seeds(first_seed, count, name, story, long), "seeds with faults"
-    raise typer.Exit(0 if show.explore(wanted, what, jobs=jobs, minutes=minutes) else 1)
+    raise typer.Exit(0 if show.explore(wanted, what, jobs=jobs, minutes=minutes, failures=failures) else 1)
 
 
 @chaos.command("run")

@@ -1,13 +1,17 @@
 """What ``elbowroom explore`` prints."""
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from elbowroom.deploy.explore import run as runs
 from elbowroom.sim.nemesis import steps_of
 
 SHOWN_MAX = 10
+SO_FAR_SECONDS = 60.0
+"""Between two lines that say how far it is."""
 KINDS = ("apiserver", "scheduler", "kubelet", "runtime")
 
 
@@ -38,9 +42,10 @@ def shrink(run: runs.Run) -> bool:
     return False
 
 
-def explore(wanted: Sequence[runs.Run], what: str, *, jobs: int, minutes: float | None) -> bool:
-    """Many runs of one scenario; True if all went well."""
-    began = time.monotonic()
+def explore(wanted: Sequence[runs.Run], what: str, *, jobs: int, minutes: float | None, failures: Path | None = None) -> bool:
+    """Many runs of one scenario; True if all went well. Each failure is appended to the file ``failures`` when it comes, so that
+    it is there if the rest is not waited for."""
+    began = said = time.monotonic()
     numbers: Counter[int] = Counter()
     faults: Counter[str] = Counter()
     passed: Counter[tuple[str, str]] = Counter()
@@ -56,8 +61,14 @@ def explore(wanted: Sequence[runs.Run], what: str, *, jobs: int, minutes: float 
         events, effects, busy = events + ended.events, effects + ended.effects, busy + ended.seconds
         if ended.failure:
             failed += 1
+            if failures is not None:
+                with failures.open("a", encoding="utf-8") as file:
+                    file.write(_told(ended) + "\n")
             if failed <= SHOWN_MAX:
                 _failed(ended)
+        if time.monotonic() - said >= SO_FAR_SECONDS:
+            said = time.monotonic()
+            print(f"so far {done} of {len(wanted)} {what}: {failed} failed", flush=True)
     spread = ", ".join(f"{number} in {times}" for number, times in sorted(numbers.items()))
     counts = runs.scenario_of(wanted[0].scenario, wanted[0].duration).counts if wanted else "numbers"
     print(f"{done} {what}: {failed} failed; {counts}: {spread}; {time.monotonic() - began:.1f} s")
@@ -79,7 +90,24 @@ def _coverage(passed: Counter[tuple[str, str]], struck: set[tuple[str, str]]) ->
 
 
 def _failed(ended: runs.Ended) -> None:
-    print("\n".join((f"{_named(ended.run)}: {ended.failure}", *(f"    {line}" for line in ended.story))), flush=True)
+    print(_told(ended), flush=True)
+
+
+def _told(ended: runs.Ended) -> str:
+    lines = (f"{_named(ended.run)}: {ended.failure}", f"again: {again(ended.run)}", *(f"    {line}" for line in ended.story))
+    return "\n".join(lines)
+
+
+def again(run: runs.Run) -> str:
+    """The command that makes the same run."""
+    words = ["elbowroom", "explore", run.scenario, "--replay", str(run.seed)]
+    words += ["--profile", run.profile] if run.profile is not None else []
+    words += ["--duration", f"{run.duration:g}s"] if run.duration is not None else []
+    words += ["--death", str(run.die_before)] if run.die_before else []
+    words += [word for point in run.points for word in ("--at", str(point))]
+    words += ["--quiet"] if not (run.hostile or run.points or run.die_before) else []
+    words += ["--keep", _numbers(run.kept)] if run.kept is not None else []
+    return shlex.join(words)
 
 
 def _named(run: runs.Run) -> str:
