@@ -7,6 +7,7 @@ import pytest
 from hosts import Ear, do, on_a_loop, state, until
 from probes import EchoDriver, GatedDisk
 
+from elbowroom.host import history
 from elbowroom.host.disks import FilesDisk
 from elbowroom.host.spec import (
     AddMachine,
@@ -94,6 +95,30 @@ async def test_what_announces_a_write_is_in_the_history_before_the_write_is_on_t
     await asyncio.gather(first, second)
     assert disk.groups == [["x"], ["y", "z"]]
     assert ear.kinds("a")[-4:] == ["begun.x", "after.x", "begun.z", "after.y"]
+
+
+@on_a_loop
+async def test_what_is_noted_of_a_group_of_writes_goes_into_the_history_as_one(ear: Ear) -> None:
+    await ear.host(gated(ear))
+    client, disk = await ear.client("a"), gate_of(ear)
+    first = asyncio.ensure_future(do(client, ["persist", "x", "1"]))
+    await begun(disk)
+    others = [asyncio.ensure_future(do(client, ["persist", name, "1"], ["note", f"after.{name}"])) for name in "abc"]
+    while (await client.call("state", timeout=0.05)).code is not Code.DEADLINE_EXCEEDED:
+        pass  # the machine is stepped while the disk is busy
+    written: list[bytes] = []
+    with pytest.MonkeyPatch.context() as change:
+        write = history._write
+
+        def writing(file: int, data: bytes) -> bool:
+            written.append(data)
+            return write(file, data)
+
+        change.setattr(history, "_write", writing)
+        disk.gate.set()
+        await asyncio.gather(first, *others)
+    assert [data.count(b"after.") for data in written if b"after." in data] == [3]
+    assert ear.kinds("a")[-3:] == ["after.a", "after.b", "after.c"]
 
 
 @on_a_loop

@@ -195,6 +195,8 @@ class Incarnation:
         self._idle: asyncio.TimerHandle | None = None
         self._stepping = False
         self._pumping = False
+        self._committed: list[Note] = []
+        """What is to be recorded once the commit under way is done."""
         self._waiting: asyncio.Future[None] | None = None
         """The commit or delay that the queue waits for."""
         self.paused = False
@@ -370,6 +372,8 @@ class Incarnation:
         self._pumping = True
         try:
             pending = self._pending
+            if self._waiting is None and not self.paused:
+                self._note_committed()
             while pending and self._waiting is None and not self.paused:
                 effect = pending[0]
                 if isinstance(effect, Persist):
@@ -440,7 +444,11 @@ class Incarnation:
         self._loop.run_in_executor(None, task).add_done_callback(done)
 
     def _group(self) -> list[Persist]:
-        """Take the writes to commit next out of the queue, and say what announces them."""
+        """Take the writes to commit next out of the queue, and say what announces them.
+
+        What is noted behind them is recorded when they are durable, all at once and before any of it is sent: one look at the
+        history file for a group, not one for each answer.
+        """
         strictly = self._process.failpoints.waits_for(self.spec.name)
         group: list[Persist] = []
         passed: list[Effect] = []
@@ -458,8 +466,16 @@ class Incarnation:
             else:
                 passed.append(effect)
             before = pending.popleft()
+        if not strictly:
+            self._committed = [effect for effect in passed if isinstance(effect, Note)]
+            passed = [effect for effect in passed if not isinstance(effect, Note)]
         pending.extendleft(reversed(passed))
         return group
+
+    def _note_committed(self) -> None:
+        notes, self._committed = self._committed, []
+        for note in notes:
+            self._carry_out(note)
 
     def _commit(self, group: list[Persist]) -> None:
         disk, writer = self._store.disk, self._store.writer
@@ -468,6 +484,7 @@ class Incarnation:
             self._history.flush()  # nothing may be on the disk that was not announced
         if writer is None:
             self._store.commit(group, self._at_step_on_writer)
+            self._note_committed()
         else:
             self._wait(self._loop.run_in_executor(writer, self._store.commit, group, self._at_step_on_writer))
             if self._store.tidies:
