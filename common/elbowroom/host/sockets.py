@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -58,7 +59,7 @@ class Pump:
         self, loop: asyncio.AbstractEventLoop, socket: "zmq.Socket[bytes]", received: Callable[[list[bytes]], None]
     ) -> None:
         self._loop, self.socket, self._received = loop, socket, received
-        bare = super(zmq.Socket, socket)
+        bare: Any = super(zmq.Socket, socket)
         self._send, self._recv, self._get = bare.send, bare.recv, bare.get
         self._backlog: dict[bytes, deque[list[bytes]]] = {}
         self._scheduled = False
@@ -111,7 +112,7 @@ class Pump:
             self.socket.close(linger=linger_ms)
 
     def _message(self) -> list[bytes]:
-        frames = [self._recv(_NOW)]
+        frames: list[bytes] = [self._recv(_NOW)]
         while self._get(_RCVMORE):
             frames.append(self._recv(_NOW))
         return frames
