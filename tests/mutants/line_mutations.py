@@ -74,7 +74,7 @@ REGIONS = (
     Region(
         "the fit rule",
         (
-            "elbowroom.scheduler.plugins.resources:_Fits.check",
+            "elbowroom.scheduler.plugins.resources:_Fits.beside",
             "elbowroom.scheduler.plugins.resources:_ResizeFits.check",
             "elbowroom.scheduler.plugins.resources:_ResizeFits._requested",
         ),
@@ -93,7 +93,7 @@ REGIONS = (
             "elbowroom.scheduler.preemption:importance",
             "elbowroom.scheduler.preemption:violating",
             "elbowroom.scheduler.preemption:_makes_room",
-            "elbowroom.scheduler.preemption:_cost",
+            "elbowroom.scheduler.preemption:cost",
         ),
         (
             "scheduler/test_scheduler_rules.py",

@@ -28,7 +28,7 @@ SURVIVORS: dict[str, str] = {
     _MADE + "if change.deleted: => if not change.deleted:": _MEMORY,
     _FLOOR + "self._dropping = True => pass": _DROPPING,
     _FLOOR + "True => False": _DROPPING,
-    "elbowroom.scheduler.preemption:_reprieve: tried.without_pod(emptied, other) => (after) victims.append(other)": _APART,
+    "elbowroom.scheduler.preemption:_reprieve: stage.take(other) => (after) victims.append(other)": _APART,
     "elbowroom.scheduler.preemption:_reprieve: victims.append(other) => (after) violations += other.uid in protected": _APART,
     "elbowroom.scheduler.plugins.resources:_node_grew: 1 => 2": _ANYTHING,
     "elbowroom.scheduler.plugins.resources:_node_grew: 0 => 1": _FITS_EMPTY,

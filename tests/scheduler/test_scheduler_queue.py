@@ -194,7 +194,7 @@ class Preempting(Nobody):
         return self.busy
 
 
-def test_a_resize_that_preempts_is_let_in_by_the_end_of_a_pod_on_its_own_node_only() -> None:
+def test_who_preempts_hears_of_nothing_behind_its_gate_until_the_gate_is_opened() -> None:
     lookup = Preempting()
     queue = SchedulingQueue([Fit(ScoringStrategy()), DefaultPreemption(lookup)])
     queue.add(START, info_of(pod("web", node="n1", cpu="1")))
@@ -202,13 +202,12 @@ def test_a_resize_that_preempts_is_let_in_by_the_end_of_a_pod_on_its_own_node_on
     lookup.busy = True
     queue.move(at(20), ASSIGNED_POD_DELETE, info_of(pod("early", node="n1")))
     assert queue.counts()["gated"] == 1
+    queue.reopen(at(20), "uid-web")
+    assert queue.counts()["gated"] == 1, "its gate is closed still"
     lookup.busy = False
-    grown = node_of(node("n1", cpu="8"))
-    queue.move(at(20), event(NODE, Action.UPDATE_NODE_ALLOCATABLE), node_of(node("n1")), grown)
-    assert queue.counts()["gated"] == 1, "its gate hears of deletions alone"
-    queue.move(at(20), ASSIGNED_POD_DELETE, info_of(pod("far", node="n2")))
-    assert queue.counts()["gated"] == 1
     queue.move(at(20), ASSIGNED_POD_DELETE, info_of(pod("near", node="n1")))
+    assert queue.counts()["gated"] == 1
+    queue.reopen(at(20), "uid-web")
     assert queue.counts()["active"] == 1
 
 

@@ -133,8 +133,8 @@ def test_memory_is_of_resizes_and_a_pod_without_a_node_goes_by_marks() -> None:
 def test_what_a_choice_costs() -> None:
     """Violations, the most important victim, the sum, the number, and how late the first of the most important began."""
     victims = (info("a", 10, started=5), info("b", 10, started=3), info("c", 4, started=1))
-    assert preemption._cost(Candidate("n1", victims, 2), 0) == (2, 10, 24 + 3 * 2**31, 3, -3)
-    assert preemption._cost(Candidate("n1", (), 1), 0) == (1, -(2**31), 0, 0, 0)
+    assert preemption.cost(Candidate("n1", victims, 2), 0) == (2, 10, 24 + 3 * 2**31, 3, -3)
+    assert preemption.cost(Candidate("n1", (), 1), 0) == (1, -(2**31), 0, 0, 0)
 
 
 NEIGHBOURS = [

@@ -14,7 +14,7 @@ from scheduler_worlds import filters_for, info_of, node_of, plugins_of
 from elbowroom.api import resources
 from elbowroom.api.objects import PodDisruptionBudget
 from elbowroom.api.resources import Resources
-from elbowroom.scheduler import cycle
+from elbowroom.scheduler import cycle, preemption
 from elbowroom.scheduler.cache import Cache, Snapshot
 from elbowroom.scheduler.columns import Columns
 from elbowroom.scheduler.figures import EXACT_MAX
@@ -154,7 +154,7 @@ def test_the_twin_of_a_resource_score_gives_what_the_plain_one_gives(
 def test_columns_that_follow_changes_are_those_made_anew(changes: list[tuple[int, NodeInfo]], want: Resources) -> None:
     nodes = [NodeInfo(str(number)) for number in range(4)]
     followed = Columns(nodes)
-    asked = followed.verdicts("question")
+    asked = followed.known("question").state
     asked[:] = 1
     for row, held in changes:
         nodes[row] = held
@@ -191,6 +191,7 @@ def test_a_cycle_decides_the_same_with_the_twin_and_without(nodes: list[Any], po
         for twin_from in (0, 1_000_000):
             patched.setattr(cycle, "TWIN_FROM_NODES", twin_from)
             patched.setattr(cycle, "TWIN_ALWAYS_FROM_NODES", twin_from)
+            patched.setattr(preemption, "TWIN_FROM_NODES", twin_from)
             decided.append(_played(nodes, pods, seed))
     assert decided[0] == decided[1]
 
@@ -204,7 +205,8 @@ def _played(nodes: list[Any], pods: list[Any], seed: int) -> list[Any]:
         cache.set_node(node_of(node(f"n{number}", cpu=cpu, taints=taints, unschedulable=cordoned, labels=labels)))
     found: list[Any] = []
     for number, (cpu, priority, wishes, change) in enumerate(pods):
-        info = info_of(pod(f"p{number}", cpu=cpu, priority=priority, labels={"app": "a"}, **wishes))
+        started = f"2026-01-01T00:00:0{change}Z" if change % 2 else ""
+        info = info_of(pod(f"p{number}", cpu=cpu, priority=priority, labels={"app": "a"}, started=started, **wishes))
         snapshot.refresh(cache)
         decision = attempts.attempt(info, World(snapshot, nominator, [], START))
         match decision:
@@ -212,7 +214,7 @@ def _played(nodes: list[Any], pods: list[Any], seed: int) -> list[Any]:
                 found.append(decision)
                 cache.assume(info.at(decision.node))
             case cycle.Unschedulable(diagnosis, preemption):
-                found += [list(diagnosis.refusals.items()), decision.message]
+                found += [diagnosis.refusals.items(), decision.message]
                 if isinstance(preemption, Plan):
                     found += [preemption.candidate.node, [victim.uid for victim in preemption.candidate.victims]]
                     nominator.nominate(info, preemption.candidate.node)
@@ -247,9 +249,9 @@ def test_remembered_victims_are_those_that_would_be_chosen(moves: list[Any], has
                 budgets = [budget_of(msgspec.convert(budget, PodDisruptionBudget))] if has_budget else []
                 world = World(snapshot, nominator, budgets, START)
                 for _ in range(2):
-                    found, refused = dry_run(info_of(document), ["n1"], filters, world, random.Random(1))
+                    found, refused = dry_run(info_of(document), [0], filters, world, 0, 1)
                     plainly = victims_on(info_of(document), snapshot.nodes[0], filters, world)
-                    assert [*found, *refused.values()] == [plainly]
+                    assert [*found, *(status for _, status in refused.items())] == [plainly]
             case ("put", name, cpu, priority, started):
                 at = f"2026-01-01T00:00:0{started}Z" if started else ""
                 held = pod(name, node="n1", cpu=cpu, priority=priority, started=at, labels={"app": "a"})

@@ -76,6 +76,8 @@ class Actuator:
         self._seen = seen
         self._rounds: dict[int, _Round] = {}
         self._by_preemptor: dict[str, int] = {}
+        self._by_last: dict[str, dict[int, None]] = {}
+        """The rounds that a victim is the last of."""
         self._again: dict[tuple[int, str], Instant] = {}
         """When the lost calls are looked into, by round and victim."""
         self._count = 0
@@ -92,6 +94,10 @@ class Actuator:
         if round_.last is not None or list(round_.waiting) != [round_.last_uid]:
             return True
         return not self._is_going(round_.waiting[round_.last_uid].info)
+
+    def awaiting(self, victim: str) -> list[str]:
+        """The preemptors that wait for no more than that one's going, now that it is seen gone."""
+        return [self._rounds[number].preemptor.uid for number in self._by_last.get(victim, {})]
 
     def begin(
         self, now: Instant, preemptor: PodInfo, node: str, victims: Sequence[PodInfo], nominated: Sequence[PodInfo]
@@ -112,6 +118,7 @@ class Actuator:
         round_ = _Round(self._count, preemptor, node, {}, last, last.info.uid, now)
         self._rounds[self._count] = round_
         self._by_preemptor[preemptor.uid] = self._count
+        self._by_last.setdefault(last.info.uid, {})[self._count] = None
         for victim in others:
             round_.waiting[victim.info.uid] = victim
             effects += self._mark(now, round_, victim)
@@ -267,4 +274,8 @@ class Actuator:
             return []
         del self._rounds[round_.number]
         del self._by_preemptor[round_.preemptor.uid]
+        rounds = self._by_last[round_.last_uid]
+        del rounds[round_.number]
+        if not rounds:
+            del self._by_last[round_.last_uid]
         return [Ended(round_.preemptor, not round_.failed, round_.started)]

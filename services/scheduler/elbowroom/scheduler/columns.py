@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from elbowroom.scheduler.figures import ASK, EXACT_MAX, FIRST_RESOURCE, UNRESOLVABLE, Wanted, Weighted, is_exact
 from elbowroom.scheduler.nodeinfo import NodeInfo
+from elbowroom.scheduler.nominator import Nominator
+from elbowroom.scheduler.status import Status
 
 Column = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -20,12 +22,53 @@ Fractions = npt.NDArray[np.float64]
 Rows = slice | npt.NDArray[np.int64]
 
 
-UNKNOWN, PASSES, REFUSES = 0, 1, 2
+UNKNOWN, PASSES = 0, 1
+"""What is known of a node; a larger number is a refusal's."""
 REMEMBERED_MAX = 64
+COST_TERMS = 5
 
 
-Verdicts = npt.NDArray[np.int8]
-"""What is known of each node about one question that the node alone answers."""
+class Known:
+    """What is known of each node about one question that the node alone answers; forgotten of a node when it changes."""
+
+    def __init__(self, size: int) -> None:
+        self.state = np.zeros(size, np.int64)
+        self.promised: Flags = np.zeros(size, np.bool_)
+        """The nodes that others are nominated to, as of ``follow``."""
+        self._promises = 0
+        self._refusals: list[Status] = []
+        self._numbers: dict[Status, int] = {}
+        self._costs: Column | None = None
+
+    def follow(self, nominator: Nominator, row_of: Callable[[str], int | None]) -> None:
+        """For questions whose answer depends on who is nominated to a node: forget what changed."""
+        for name in nominator.changed_since(self._promises):
+            row = row_of(name)
+            if row is not None:
+                self.state[row] = UNKNOWN
+                self.promised[row] = bool(nominator.on(name))
+        self._promises = nominator.changes
+
+    def learn(self, row: int, status: Status | None) -> None:
+        """The node refuses with that status, or passes."""
+        if status is None:
+            self.state[row] = PASSES
+            return
+        number = self._numbers.get(status)
+        if number is None:
+            self._refusals.append(status)
+            number = self._numbers[status] = PASSES + len(self._refusals)
+        self.state[row] = number
+
+    def refusal(self, state: int) -> Status:
+        return self._refusals[state - PASSES - 1]
+
+    @property
+    def costs(self) -> Column:
+        """For questions of preemption: what it costs on each node that passes (SC-114), a row for each criterion."""
+        if self._costs is None:
+            self._costs = np.zeros((COST_TERMS, len(self.state)), np.int64)
+        return self._costs
 
 
 class Columns:
@@ -40,7 +83,7 @@ class Columns:
         self._allocatable: dict[str, Column] = {}
         self._requested: dict[str, Column] = {}
         self._non_zero: dict[str, Column] = {}
-        self._verdicts: dict[object, Verdicts] = {}
+        self._known: dict[object, Known] = {}
         for row, node in enumerate(nodes):
             self.set(row, node)
 
@@ -55,17 +98,21 @@ class Columns:
         ):
             exact &= self._store(columns, row, amounts)
         self.exact[row] = exact
-        for verdicts in self._verdicts.values():
-            verdicts[row] = UNKNOWN
+        for known in self._known.values():
+            known.state[row] = UNKNOWN
 
-    def verdicts(self, question: object) -> Verdicts:
-        """What was found out about the nodes, to be looked up and added to; forgotten of each when it changes."""
-        found = self._verdicts.get(question)
+    def known(self, question: object) -> Known:
+        """What was found out about the nodes, to be looked up and added to."""
+        found = self._known.get(question)
         if found is None:
-            if len(self._verdicts) >= REMEMBERED_MAX:
-                self._verdicts.clear()
-            found = self._verdicts[question] = np.zeros(self._size, np.int8)
+            if len(self._known) >= REMEMBERED_MAX:
+                self._known.clear()
+            found = self._known[question] = Known(self._size)
         return found
+
+    def known_once(self) -> Known:
+        """The same for a question that is asked once."""
+        return Known(self._size)
 
     @staticmethod
     def column_of(scores: Sequence[int]) -> Column:

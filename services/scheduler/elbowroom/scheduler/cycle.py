@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, overload
 
 from elbowroom.scheduler.cache import Snapshot
@@ -16,7 +15,8 @@ from elbowroom.scheduler.diagnosis import NO_NODES, Diagnosis, not_satisfied
 from elbowroom.scheduler.framework import Code, Filters, Framework, NodeFilter, Scorer, Status, prepare_filters
 from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
-from elbowroom.scheduler.preemption import NoPlan, Plan, World, check_with_nominated, preempt
+from elbowroom.scheduler.preemption import NoPlan, Plan, World, preempt
+from elbowroom.scheduler.rehearsal import check_with_nominated
 
 if TYPE_CHECKING:
     from elbowroom.scheduler.columns import Column
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 TWIN_FROM_NODES = 100
 """From here on the resources' vectorised twin is faster than asking node by node, for a pod unlike the one before."""
 TWIN_ALWAYS_FROM_NODES = 2000
-"""Up to here what the nodes remember of the last pod is faster, if this one asks for the same; beyond, it is too scattered."""
+"""Up to here what the nodes remember of the last pod is faster, if this one asks for the same and nobody is nominated; beyond, it
+is too scattered."""
 MIN_FEASIBLE_NODES = 100
 MIN_FEASIBLE_PERCENT = 5
 NO_CLAIMS = "no new claims to deallocate"
@@ -109,7 +110,7 @@ class Cycle:
             diagnosis.absent = not_satisfied(filters.restricted_by)
         feasible = self._feasible(info, filters, world, diagnosis)
         self._tell_filters(filters, len(feasible), diagnosis)
-        failed = next((status for status in diagnosis.refusals.values() if status.code is Code.ERROR), None)
+        failed = next((status for status, _ in diagnosis.refusals.counted() if status.code is Code.ERROR), None)
         if failed is not None:
             return Failed(f"running {failed.plugin!r} filter plugin: {failed.message}")
         if not feasible:
@@ -125,16 +126,18 @@ class Cycle:
 
     def _tell_filters(self, filters: Filters, feasible: int, diagnosis: Diagnosis) -> None:
         """How often each filter was asked: on each node those up to the one that refused it."""
-        refusals = diagnosis.refusals
-        refused = Counter([status.plugin for status in refusals.values()])
-        left = feasible + len(refusals)
+        refused = Counter[str]()
+        first: dict[str, Status] = {}
+        """Its first refusal stands for all of a plugin's: there may be thousands."""
+        for status, count in diagnosis.refusals.counted():
+            refused[status.plugin] += count
+            first.setdefault(status.plugin, status)
+        left = feasible + len(diagnosis.refusals)
         for name in filters.plugins:
             if name in _PREPARING:
                 self._evaluated(name, "PreFilter", "Success", 1)
             if name in refused:
-                # Its first refusal stands for all of them: there may be thousands.
-                first = next(status for status in refusals.values() if status.plugin == name)
-                self._evaluated(name, "Filter", first.code.value, refused[name])
+                self._evaluated(name, "Filter", first[name].code.value, refused[name])
                 left -= refused[name]
             if left:
                 self._evaluated(name, "Filter", "Success", left)
@@ -154,7 +157,8 @@ class Cycle:
         start = self._next_start % total
         enough = feasible_to_find(total, self._framework.percentage)
         asked_before, self._question = filters.question == self._question, filters.question
-        is_large = total >= (TWIN_ALWAYS_FROM_NODES if asked_before and self._question is not None else TWIN_FROM_NODES)
+        remembered = asked_before and self._question is not None and not nominator
+        is_large = total >= (TWIN_ALWAYS_FROM_NODES if remembered else TWIN_FROM_NODES)
         if is_large and (parts := filters.parts()) is not None:
             found: Sequence[NodeInfo] = _swept(info, filters, parts, world, start, enough, diagnosis)
         else:
@@ -167,7 +171,7 @@ class Cycle:
     def _passing(
         info: PodInfo, nodes: Sequence[NodeInfo], filters: Filters, world: World, diagnosis: Diagnosis, enough: int = 0
     ) -> list[NodeInfo]:
-        nominator, refusals = world.nominator, diagnosis.refusals
+        nominator, refusals = world.nominator, diagnosis.refusals.by_node
         if not nominator:
             return filters.passing(nodes, enough, refusals)
         found: list[NodeInfo] = []
@@ -248,15 +252,10 @@ def _swept(
     diagnosis: Diagnosis,
 ) -> Swept:
     """What ``Cycle._passing`` would find, by columns."""
-    from elbowroom.scheduler.sweep import sweep
+    from elbowroom.scheduler.sweep import Promises, sweep
 
     snapshot, nominator = world.snapshot, world.nominator
-    promised = {
-        row: partial(check_with_nominated, info, snapshot.nodes[row], filters, nominator.on(name))
-        for name in nominator.nodes
-        if (row := snapshot.row(name)) is not None
-    }
-    rows = sweep(parts, snapshot, start, enough, diagnosis.refusals, promised)
+    rows, diagnosis.refusals = sweep(parts, snapshot, start, enough, Promises(info, filters, snapshot, nominator))
     return Swept(snapshot.nodes, rows)
 
 

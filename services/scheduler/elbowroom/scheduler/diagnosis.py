@@ -1,9 +1,16 @@
 """Why no node would do, in the words that users read (SC-80)."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from elbowroom.scheduler.framework import Code, Status
+from elbowroom.scheduler.cache import Snapshot
+from elbowroom.scheduler.refusals import Refusals
+from elbowroom.scheduler.status import Code, Status
+
+if TYPE_CHECKING:
+    from elbowroom.scheduler.columns import Column
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -14,34 +21,35 @@ class Diagnosis:
 
     nodes: int
     """How many nodes there are."""
-    refusals: dict[str, Status] = field(default_factory=dict)
+    refusals: Refusals = field(default_factory=Refusals)
     absent: Status | None = None
     """What is said of every other node."""
 
     @property
     def rejected_by(self) -> list[str]:
         """The plugins that refused, each once, in order (SC-32)."""
-        names = list(dict.fromkeys(status.plugin for status in self.refusals.values() if status.code is not Code.ERROR))
+        names = [status.plugin for status, _ in self.refusals.counted() if status.code is not Code.ERROR]
         if self.absent is not None:
             names += self.absent.plugin.split(",")
         return list(dict.fromkeys(name for name in names if name))
 
     def of(self, node: str) -> Status | None:
-        return self.refusals.get(node, self.absent)
+        return self.refusals.get(node) or self.absent
 
-    def resolvable(self) -> list[str]:
-        """The nodes where preemption might help (SC-106)."""
-        return [node for node, status in self.refusals.items() if status.code is Code.UNSCHEDULABLE]
+    def resolvable(self, snapshot: Snapshot) -> "Sequence[int] | Column":
+        """Where in the snapshot the nodes are on which preemption might help (SC-106)."""
+        return self.refusals.rows(Code.UNSCHEDULABLE, snapshot)
 
     def message(self, addition: str = "") -> str:
         """``0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable. preemption: ...``"""
         reasons: Counter[str] = Counter()
-        for together, count in Counter(status.reasons for status in self.refusals.values()).items():
-            for reason in together:
+        for status, count in self.refusals.counted():
+            for reason in status.reasons:
                 reasons[reason] += count
         others = self.nodes - len(self.refusals)
         if self.absent is not None and others > 0:
-            reasons.update({reason: others for reason in self.absent.reasons})
+            for reason in self.absent.reasons:
+                reasons[reason] += others
         text = f"0/{self.nodes} nodes are available:"
         if reasons:
             text += " " + ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) + "."

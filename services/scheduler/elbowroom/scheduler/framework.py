@@ -5,54 +5,37 @@ object that judges nodes, or with None where the plugin has nothing to say about
 without ports, selectors and affinities costs no more than its resources.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
+from elbowroom.api.resources import Resources
 from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import Action
 from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo
+from elbowroom.scheduler.status import Code, Status
 
 if TYPE_CHECKING:
     from elbowroom.scheduler.columns import Column, Columns, Rows
 
+__all__ = ["Code", "Filters", "Framework", "Hint", "Interest", "NodeFilter", "Plugin", "Prepared", "Scorer", "Status"]
+
 SCORE_MAX = 100
-
-
-class Code(Enum):
-    """Why something was refused."""
-
-    UNSCHEDULABLE = "Unschedulable"
-    """Preemption might help."""
-    UNRESOLVABLE = "UnschedulableAndUnresolvable"
-    """Preemption cannot help (U&U)."""
-    ERROR = "Error"
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A refusal: by which plugin, and why. Success is None."""
-
-    code: Code
-    reasons: tuple[str, ...]
-    plugin: str = ""
-
-    @property
-    def message(self) -> str:
-        return ", ".join(self.reasons)
+REMEMBERED_MAX = 4096
+"""How much a node remembers at most (``NodeInfo.memo``)."""
 
 
 class NodeFilter:
     """A filter plugin prepared for one pod. ``with_pod`` and ``without_pod`` follow a simulated change of a node."""
 
     key: object = None
-    """Equal for pods that this filter cannot tell apart, if it looks at nothing but the node; None: ask each time."""
+    """Equal for pods that this filter cannot tell apart, if it looks at nothing but the node (and, unless it has a twin, at none of
+    the pods there); None: ask each time."""
 
     has_twin = False
-    """Can it judge many nodes at once (``codes``)?"""
+    """Can it judge many nodes at once (``codes``), and a node by its sums (``beside``)?"""
 
     def check(self, node: NodeInfo) -> Status | None:
         """Why the pod cannot run on that node; None if it can."""
@@ -64,6 +47,10 @@ class NodeFilter:
 
     def refusal(self, node: NodeInfo, code: int) -> Status | None:
         """What ``check`` says of a node with that code."""
+        raise NotImplementedError
+
+    def beside(self, node: NodeInfo, pods: int, requested: Resources) -> Status | None:
+        """What ``check`` would say if so many pods were on the node, and requested that much."""
         raise NotImplementedError
 
     def with_pod(self, node: NodeInfo, added: PodInfo) -> None:
@@ -143,6 +130,10 @@ class Plugin:
         """What may make schedulable a pod that this plugin rejected (SC-11)."""
         return ()
 
+    def waits_for(self, info: PodInfo) -> Hashable | None:
+        """Equal for pods (of the same node, or of none) of which every hint of this plugin says the same; None: ask about each."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Framework:
@@ -189,7 +180,7 @@ def _one_key(keys: tuple[object, ...]) -> object:
 class Filters:
     """All filters prepared for one pod, in the plugins' order; the first that refuses a node decides (SC-59)."""
 
-    __slots__ = ("_filters", "_key", "nodes", "plugins", "restricted_by")
+    __slots__ = ("_filters", "_key", "_parts", "nodes", "plugins", "restricted_by")
 
     def __init__(
         self,
@@ -201,6 +192,7 @@ class Filters:
         self._filters = filters
         keys = tuple(each.key for each in filters)
         self._key = _one_key(keys) if keys and None not in keys else None
+        self._parts: tuple[Filters, NodeFilter, Filters] | None = None
         self.plugins = plugins
         """Whose filters they are."""
         self.nodes = nodes
@@ -216,15 +208,23 @@ class Filters:
         if self._key in memo:
             found: Status | None = memo[self._key]
             return found
+        if len(memo) >= REMEMBERED_MAX:
+            memo.clear()  # a node that never changes, in front of pods that all differ
         found = memo[self._key] = self._check(node)
         return found
 
     def parts(self) -> "tuple[Filters, NodeFilter, Filters] | None":
         """The filters before the one that has a twin, that one, and those behind it; None if there is none."""
-        for index, each in enumerate(self._filters):
-            if each.has_twin:
-                return Filters(self._filters[:index]), each, Filters(self._filters[index + 1 :])
-        return None
+        if self._parts is None:
+            for index, each in enumerate(self._filters):
+                if each.has_twin:
+                    self._parts = Filters(self._filters[:index]), each, Filters(self._filters[index + 1 :])
+                    break
+        return self._parts
+
+    def by_sums(self) -> "tuple[Filters, NodeFilter, Filters] | None":
+        """``parts``, if none of them looks at single pods of the node; None if one does."""
+        return self.parts() if self._key is not None else None
 
     @property
     def is_empty(self) -> bool:

@@ -297,6 +297,8 @@ class Scheduler:
         elif promised:
             # Others respected its promise as if it had been there.
             self._move(now, ASSIGNED_POD_DELETE, PodInfo(old).at(promised), None)
+        for preemptor in self._actuator.awaiting(old.uid):
+            self._queue.reopen(now, preemptor)
 
     def _move(self, now: Instant, event: ClusterEvent, old: object, new: object) -> None:
         self._metrics.handled(event.label)
@@ -313,7 +315,7 @@ class Scheduler:
         arrived: a flood of events (all victims of a node go) then makes one attempt of each pod, not one for each event.
         """
         effects: list[Effect] = []
-        if not self._synced():
+        if not self._queue.has_ready() or not self._synced():
             return effects
         for _ in range(CYCLES_PER_STEP):
             if not (self._queue.has_ready() if retries else self._queue.has_active()):
@@ -559,7 +561,7 @@ class Scheduler:
     def _timers(self, now: Instant) -> list[Effect]:
         looks = [moment for moment in (self._binder.due(), self._actuator.due(), self._cache.expiry()) if moment is not None]
         wanted = {
-            GO: now if self._synced() and self._queue.has_ready() else None,
+            GO: now if self._queue.has_ready() and self._synced() else None,
             FLUSH: self._queue.due(now),
             LOOK: min(looks, default=None),
         }

@@ -6,6 +6,7 @@ pods, asynchronous API calls, resource claims, groups scheduled as one. What lat
 """
 
 from collections.abc import Mapping
+from typing import Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.exposition import generate_latest
@@ -26,6 +27,23 @@ SAMPLED = 10
 """One attempt of so many tells how long its plugins took, as upstream's tenth."""
 
 
+_Series = TypeVar("_Series", Counter, Histogram)
+
+
+class _Labelled(Generic[_Series]):
+    """A metric whose series are kept at hand by their labels: to look one up in the metric takes longer than to count in it."""
+
+    def __init__(self, metric: _Series) -> None:
+        self._metric: _Series = metric
+        self._children: dict[tuple[str, ...], _Series] = {}
+
+    def labels(self, *labels: str) -> _Series:
+        child = self._children.get(labels)
+        if child is None:
+            child = self._children[labels] = self._metric.labels(*labels)
+        return child
+
+
 class Metrics:
     """One scheduler's series."""
 
@@ -35,7 +53,6 @@ class Metrics:
         """Who ever held pods back: told as 0 once nobody is."""
         self._kept: dict[str, int] = {}
         """The events that were ever kept for pods in flight, likewise."""
-        self._children: dict[tuple[str, str, str], Counter] = {}
         self._count = 0
 
         def counter(name: str, text: str, *labels: str) -> Counter:
@@ -47,19 +64,23 @@ class Metrics:
         def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str, exists: bool = True) -> Histogram:
             return Histogram(f"scheduler_{name}", text, labels, buckets=buckets, registry=self.registry if exists else None)
 
-        self._attempts = counter(
-            "schedule_attempts_total",
-            "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, "
-            "while 'error' means an internal scheduler problem.",
-            "result",
-            "profile",
+        self._attempts = _Labelled(
+            counter(
+                "schedule_attempts_total",
+                "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, "
+                "while 'error' means an internal scheduler problem.",
+                "result",
+                "profile",
+            )
         )
-        self._attempt_seconds = histogram(
-            "scheduling_attempt_duration_seconds",
-            "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
-            _LATENCY,
-            "result",
-            "profile",
+        self._attempt_seconds = _Labelled(
+            histogram(
+                "scheduling_attempt_duration_seconds",
+                "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
+                _LATENCY,
+                "result",
+                "profile",
+            )
         )
         self._algorithm_seconds = histogram(
             "scheduling_algorithm_duration_seconds", "Scheduling algorithm latency in seconds", _LATENCY
@@ -74,8 +95,10 @@ class Metrics:
             "gated.",
             "queue",
         )
-        self._incoming = counter(
-            "queue_incoming_pods_total", "Number of pods added to scheduling queues by event and queue type.", "queue", "event"
+        self._incoming = _Labelled(
+            counter(
+                "queue_incoming_pods_total", "Number of pods added to scheduling queues by event and queue type.", "queue", "event"
+            )
         )
         self._unschedulable = gauge(
             "unschedulable_pods",
@@ -84,45 +107,55 @@ class Metrics:
             "plugin",
             "profile",
         )
-        self._evaluations = counter(
-            "plugin_evaluation_total",
-            "Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter, Filter, "
-            "PreScore, and Score).",
-            "plugin",
-            "extension_point",
-            "profile",
+        self._evaluations = _Labelled(
+            counter(
+                "plugin_evaluation_total",
+                "Number of attempts to schedule pods by each plugin and the extension point (available only in PreFilter, Filter, "
+                "PreScore, and Score).",
+                "plugin",
+                "extension_point",
+                "profile",
+            )
         )
-        self._plugin_seconds = histogram(
-            "plugin_execution_duration_seconds",
-            "Duration for running a plugin at a specific extension point.",
-            _PLUGIN,
-            "plugin",
-            "extension_point",
-            "status",
+        self._plugin_seconds = _Labelled(
+            histogram(
+                "plugin_execution_duration_seconds",
+                "Duration for running a plugin at a specific extension point.",
+                _PLUGIN,
+                "plugin",
+                "extension_point",
+                "status",
+            )
         )
-        self._hint_seconds = histogram(
-            "queueing_hint_execution_duration_seconds",
-            "Duration for running a queueing hint function of a plugin.",
-            _PLUGIN,
-            "plugin",
-            "event",
-            "hint",
-            exists=queueing_hints,
+        self._hint_seconds = _Labelled(
+            histogram(
+                "queueing_hint_execution_duration_seconds",
+                "Duration for running a queueing hint function of a plugin.",
+                _PLUGIN,
+                "plugin",
+                "event",
+                "hint",
+                exists=queueing_hints,
+            )
         )
-        self._extension_seconds = histogram(
-            "framework_extension_point_duration_seconds",
-            "Latency for running all plugins of a specific extension point.",
-            _POINT,
-            "extension_point",
-            "status",
-            "profile",
+        self._extension_seconds = _Labelled(
+            histogram(
+                "framework_extension_point_duration_seconds",
+                "Latency for running all plugins of a specific extension point.",
+                _POINT,
+                "extension_point",
+                "status",
+                "profile",
+            )
         )
-        self._sli_seconds = histogram(
-            "pod_scheduling_sli_duration_seconds",
-            "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue and might involve multiple "
-            "scheduling attempts.",
-            _SLI,
-            "attempts",
+        self._sli_seconds = _Labelled(
+            histogram(
+                "pod_scheduling_sli_duration_seconds",
+                "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue and might involve "
+                "multiple scheduling attempts.",
+                _SLI,
+                "attempts",
+            )
         )
         self._scheduling_attempts = histogram(
             "pod_scheduling_attempts", "Number of attempts to successfully schedule a pod.", _exponential(1, 2, 5)
@@ -155,7 +188,9 @@ class Metrics:
             ("result",),
             registry=self.registry if async_preemption else None,
         )
-        self._event_seconds = histogram("event_handling_duration_seconds", "Event handling latency in seconds.", _POINT, "event")
+        self._event_seconds = _Labelled(
+            histogram("event_handling_duration_seconds", "Event handling latency in seconds.", _POINT, "event")
+        )
         self._permit_seconds = histogram("permit_wait_duration_seconds", "Duration of waiting on permit.", _LATENCY, "result")
         self._preemptions = (
             counter("preemptions_total", "Preemptions by what they were for.", "operation") if publishes_preemptions else None
@@ -181,11 +216,7 @@ class Metrics:
 
     def evaluation(self, plugin: str, extension_point: str, status: str, count: int, profile: str) -> None:
         """The plugin was asked so often in this attempt, with that answer (``Success``, or a refusal's code)."""
-        place = (plugin, extension_point, profile)
-        child = self._children.get(place)
-        if child is None:
-            child = self._children[place] = self._evaluations.labels(*place)
-        child.inc(count)
+        self._evaluations.labels(plugin, extension_point, profile).inc(count)
         if self._count % SAMPLED == 1:
             self._plugin_seconds.labels(plugin, extension_point, status).observe(0)
 

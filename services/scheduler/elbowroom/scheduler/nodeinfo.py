@@ -52,8 +52,8 @@ class NodeInfo:
         """Count a pod that is not counted here yet."""
         self.memo.clear()
         self.pods[info.uid] = info
-        _add(self.requested, info.requests, 1)
-        _add(self.non_zero, info.non_zero, 1)
+        count(self.requested, info.requests, 1)
+        count(self.non_zero, info.non_zero, 1)
         if info.has_affinity:
             self.with_affinity[info.uid] = info
             if info.anti_affinity_terms:
@@ -67,8 +67,8 @@ class NodeInfo:
         if info is None:
             return
         self.memo.clear()
-        _add(self.requested, info.requests, -1)
-        _add(self.non_zero, info.non_zero, -1)
+        count(self.requested, info.requests, -1)
+        count(self.non_zero, info.non_zero, -1)
         if info.has_affinity:
             self.with_affinity.pop(uid, None)
             self.with_anti_affinity.pop(uid, None)
@@ -94,6 +94,6 @@ class NodeInfo:
         return twin
 
 
-def _add(total: Resources, amounts: Resources, sign: int) -> None:
+def count(total: Resources, amounts: Resources, sign: int) -> None:
     for name, amount in amounts.items():
         total[name] = total.get(name, 0) + sign * amount

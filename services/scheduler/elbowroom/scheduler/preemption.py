@@ -8,22 +8,30 @@ important pods, not the most pods. How victims are told is in ``elbowroom.schedu
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elbowroom.api.objects import PodDisruptionBudget
 from elbowroom.api.selectors import Selector, of_view
 from elbowroom.machine import Instant
 from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.diagnosis import Diagnosis
-from elbowroom.scheduler.framework import Code, Filters, Status
+from elbowroom.scheduler.framework import Filters
 from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.nominator import Nominator
 from elbowroom.scheduler.podgroups import PodGroups, Unit, group_key, violating_units
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
+from elbowroom.scheduler.refusals import Refusals
+from elbowroom.scheduler.rehearsal import stage_for
+from elbowroom.scheduler.status import Code, Status
+
+if TYPE_CHECKING:
+    from elbowroom.scheduler.columns import Column
 
 PLUGIN = "DefaultPreemption"
 MIN_CANDIDATES_PERCENT = 10
 MIN_CANDIDATES = 100
+TWIN_FROM_NODES = 100
+"""From so many nodes on the search over columns is used."""
 _NO_VICTIMS = Status(Code.UNRESOLVABLE, ("No preemption victims found for incoming pod",), PLUGIN)
 _NOT_HELPFUL = Status(Code.UNRESOLVABLE, ("Preemption is not helpful for scheduling",), PLUGIN)
 _BUDGETS = Status(Code.UNRESOLVABLE, ("No preemption victims found that no disruption budget protects",), PLUGIN)
@@ -119,13 +127,10 @@ def preempt(
     why_not = ineligible(info, diagnosis, world)
     if why_not:
         return NoPlan(f"preemption: {why_not}", clears_nomination=False)
-    nodes = diagnosis.resolvable()
-    found, refusals = dry_run(info, nodes, filters, world, rng, candidates)
-    if not found:
-        told = Diagnosis(diagnosis.nodes, {**dict.fromkeys(diagnosis.refusals, _NOT_HELPFUL), **refusals})
-        told.absent = _NOT_HELPFUL
+    chosen, refusals = choose(info, diagnosis.resolvable(world.snapshot), filters, world, rng, candidates)
+    if chosen is None:
+        told = Diagnosis(diagnosis.nodes, refusals, absent=_NOT_HELPFUL)
         return NoPlan(f"preemption: {told.message()}", clears_nomination=True)
-    chosen = best(found, world.now)
     named = [*filters.plugins, *(["PodGroups"] if world.groups is not None and any(map(group_key, chosen.victims)) else [])]
     return Plan(chosen, {**oracle_inputs(info, chosen.node, world), "filters": named})
 
@@ -161,30 +166,40 @@ def _makes_room(other: PodInfo, preemptor: PodInfo, world: World) -> bool:
     return condition is not None and condition.status == "True" and condition.reason == "PreemptionByScheduler"
 
 
-def dry_run(
+def choose(
     info: PodInfo,
-    nodes: Sequence[str],
+    rows: "Sequence[int] | Column",
     filters: Filters,
     world: World,
     rng: random.Random,
     candidates: tuple[int, int] = (MIN_CANDIDATES_PERCENT, MIN_CANDIDATES),
-) -> tuple[list[Candidate], dict[str, Status]]:
-    """Try nodes from a random one on, until enough candidates are found and one of them breaks no budget (SC-107)."""
-    if not nodes:
-        return [], {}
+) -> tuple[Candidate | None, Refusals]:
+    """The best of the nodes in these rows of the snapshot, or why all are of no use. Nodes are tried from a random one on, until
+    enough candidates are found and one of them breaks no budget (SC-107).
+    """
+    if not len(rows):
+        return None, Refusals()
     percent, absolute = candidates
-    enough = min(len(nodes), max(absolute, len(nodes) * percent // 100))
-    offset = rng.randrange(len(nodes))
+    enough = min(len(rows), max(absolute, len(rows) * percent // 100))
+    offset = rng.randrange(len(rows))
+    if len(rows) >= TWIN_FROM_NODES and filters.by_sums() is not None and not world.budgets and world.groups is None:
+        return _chosen_by_columns(info, rows, filters, world, offset, enough)
+    found, refusals = dry_run(info, rows, filters, world, offset, enough)
+    return (best(found, world.now) if found else None), refusals
+
+
+def dry_run(
+    info: PodInfo, rows: "Sequence[int] | Column", filters: Filters, world: World, offset: int, enough: int
+) -> tuple[list[Candidate], Refusals]:
+    """Try the nodes in these rows, from the one at ``offset`` on and around."""
     found: list[Candidate] = []
-    refusals: dict[str, Status] = {}
+    refusals = Refusals()
     harmless = False
-    for index in range(len(nodes)):
-        node = world.snapshot.get(nodes[(offset + index) % len(nodes)])
-        if node is None:
-            continue
-        result = _remembered_victims(info, node, filters, world)
+    for index in range(len(rows)):
+        node = world.snapshot.nodes[rows[(offset + index) % len(rows)]]
+        result, _ = _remembered_victims(info, node, filters, world)
         if isinstance(result, Status):
-            refusals[node.name] = result
+            refusals.by_node[node.name] = result
             continue
         found.append(result)
         harmless = harmless or result.violations == 0
@@ -193,19 +208,53 @@ def dry_run(
     return found, refusals
 
 
-def _remembered_victims(info: PodInfo, node: NodeInfo, filters: Filters, world: World) -> Candidate | Status:
-    """``victims_on``, found out once for all equal preemptors until the node changes, if nothing but the node matters: no budget,
-    no group, no promise, and no pod that counts as starting only now.
+def _chosen_by_columns(
+    info: PodInfo, rows: "Sequence[int] | Column", filters: Filters, world: World, offset: int, enough: int
+) -> tuple[Candidate | None, Refusals]:
+    from elbowroom.scheduler.candidates import search
+    from elbowroom.scheduler.columns import UNKNOWN
+
+    snapshot, nominator = world.snapshot, world.nominator
+    found: dict[int, Candidate] = {}
+
+    def tried(row: int) -> tuple[tuple[int, int, int, int, int] | Status, bool]:
+        result, lasts = _remembered_victims(info, snapshot.nodes[row], filters, world)
+        if isinstance(result, Status):
+            return result, lasts
+        found[row] = result
+        return cost(result, world.now), lasts
+
+    known = snapshot.columns.known(("victims", filters.question, info.priority))
+    known.follow(nominator, snapshot.row)
+    own = snapshot.row(nominator.node_of(info.uid))
+    if own is not None:
+        known.state[own] = UNKNOWN
+    chosen, refusals = search(rows, offset, enough, known, tried, snapshot)
+    if chosen is None:
+        return None, refusals
+    if chosen in found:
+        return found[chosen], refusals
+    result, _ = _remembered_victims(info, snapshot.nodes[chosen], filters, world)
+    assert isinstance(result, Candidate), "what is remembered of a node holds until the node changes"
+    return result, refusals
+
+
+def _remembered_victims(info: PodInfo, node: NodeInfo, filters: Filters, world: World) -> tuple[Candidate | Status, bool]:
+    """``victims_on``, found out once for all equal preemptors until the node or its promises change, if nothing else matters: no
+    budget, no group, no promise to this one, and no pod that counts as starting only now. With it, whether it is remembered.
     """
-    if filters.question is None or world.budgets or world.groups is not None or world.nominator.on(node.name):
-        return victims_on(info, node, filters, world)
-    key = ("victims", filters.question, info.priority)
+    nominator = world.nominator
+    if filters.question is None or world.budgets or world.groups is not None or nominator.node_of(info.uid) == node.name:
+        return victims_on(info, node, filters, world), False
+    key = ("victims", filters.question, info.priority, nominator.version(node.name))
     found: Candidate | Status | None = node.memo.get(key)
-    if found is None:
-        found = victims_on(info, node, filters, world)
-        if all(other.start is not None for other in node.pods.values()):
-            node.memo[key] = found
-    return found
+    if found is not None:
+        return found, True
+    found = victims_on(info, node, filters, world)
+    lasts = all(other.start is not None for other in node.pods.values())
+    if lasts:
+        node.memo[key] = found
+    return found, lasts
 
 
 def victims_on(info: PodInfo, node: NodeInfo, filters: Filters, world: World) -> Candidate | Status:
@@ -234,20 +283,19 @@ def _reprieve(
     protected: frozenset[str],
 ) -> Candidate | Status:
     """SC-109, SC-110a: all go, and as many as possible come back, those whose budget would break first."""
-    emptied, tried = node.copy(), filters.copy()
+    stage = stage_for(info, node, filters, world.nominator.on(node.name))
     for other in potential:
-        tried.without_pod(emptied, other)
-    nominated = world.nominator.on(node.name)
-    status = check_with_nominated(info, emptied, tried, nominated)
+        stage.take(other)
+    status = stage.check()
     if status is not None:
         return status
     victims: list[PodInfo] = []
     violations = 0
     first = [other for other in potential if other.uid in protected]
     for other in [*first, *(other for other in potential if other.uid not in protected)] if first else potential:
-        tried.with_pod(emptied, other)
-        if check_with_nominated(info, emptied, tried, nominated) is not None:
-            tried.without_pod(emptied, other)
+        stage.put(other)
+        if stage.check() is not None:
+            stage.take(other)
             victims.append(other)
             violations += other.uid in protected
     if violations:
@@ -264,21 +312,20 @@ def _units_on(info: PodInfo, node: NodeInfo, filters: Filters, world: World, gro
     protected = violating_units(lower, lambda pods: violating(pods, world.budgets))
     if world.strict_budgets and protected:
         lower, protected = [unit for unit in lower if unit not in protected], []
-    emptied, tried = node.copy(), filters.copy()
+    stage = stage_for(info, node, filters, world.nominator.on(node.name))
     for unit in lower:
         for other in unit.here:
-            tried.without_pod(emptied, other)
-    nominated = world.nominator.on(node.name)
-    status = check_with_nominated(info, emptied, tried, nominated)
+            stage.take(other)
+    status = stage.check()
     if status is not None:
         return _BUDGETS if world.strict_budgets else status
     gone: list[Unit] = []
     for unit in [*protected, *(unit for unit in lower if unit not in protected)]:
         for other in unit.here:
-            tried.with_pod(emptied, other)
-        if check_with_nominated(info, emptied, tried, nominated) is not None:
+            stage.put(other)
+        if stage.check() is not None:
             for other in unit.here:
-                tried.without_pod(emptied, other)
+                stage.take(other)
             gone.append(unit)
     gone.sort(key=lambda unit: unit.importance(world.now))
     return Candidate(node.name, tuple(other for unit in gone for other in unit.pods), sum(unit in protected for unit in gone))
@@ -305,28 +352,13 @@ def violating(ordered: Sequence[PodInfo], budgets: Iterable[Budget]) -> frozense
     return frozenset(broken)
 
 
-def check_with_nominated(info: PodInfo, node: NodeInfo, filters: Filters, nominated: Sequence[PodInfo]) -> Status | None:
-    """Does the pod fit beside the pods promised this node that are as important, and also without them (SC-37)?"""
-    if not nominated:
-        return filters.check(node)
-    promised = [other for other in nominated if other.priority >= info.priority and other.uid != info.uid]
-    promised = [other for other in promised if other.uid not in node.pods]
-    if promised:
-        fuller, tried = node.copy(), filters.copy()
-        for other in promised:
-            tried.with_pod(fuller, other)
-        status = tried.check(fuller)
-        if status is not None:
-            return status
-    return filters.check(node)
-
-
 def best(candidates: Sequence[Candidate], now: int) -> Candidate:
     """The node to preempt on (SC-114)."""
-    return min(candidates, key=lambda candidate: _cost(candidate, now))
+    return min(candidates, key=lambda candidate: cost(candidate, now))
 
 
-def _cost(candidate: Candidate, now: int) -> tuple[int, int, int, int, int]:
+def cost(candidate: Candidate, now: int) -> tuple[int, int, int, int, int]:
+    """What preempting there costs: the less, the better, one criterion after the other."""
     victims = candidate.victims
     if not victims:
         return (candidate.violations, -(2**31), 0, 0, 0)

@@ -21,6 +21,7 @@ from elbowroom.scheduler.clusterevents import (
 )
 from elbowroom.scheduler.framework import Interest, Plugin, Status
 from elbowroom.scheduler.heap import KeyedHeap
+from elbowroom.scheduler.parked import Parked, Place
 from elbowroom.scheduler.podinfo import PodInfo
 
 INITIAL_BACKOFF_SECONDS = 1
@@ -124,8 +125,11 @@ class SchedulingQueue:
         self._backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self._error_backoff: KeyedHeap[QueuedPod] = KeyedHeap()
         self._unschedulable: dict[str, QueuedPod] = {}
-        self._by_plugin: dict[str, dict[str, None]] = {}
+        self._parked = Parked()
         """Unschedulable pods by each plugin that rejected or gated them; under the empty name those that any event wakes."""
+        self._by_name: dict[tuple[str, str], Plugin] = {
+            (profile, each.name): each for profile, those in by_profile.items() for each in those
+        }
         self._in_flight: dict[str, tuple[QueuedPod, int]] = {}
         self._events: deque[tuple[ClusterEvent, object, object]] = deque()
         self._events_before = 0
@@ -159,8 +163,9 @@ class SchedulingQueue:
     def rejections(self) -> dict[tuple[str, str], int]:
         """``unschedulable_pods``: how many pods each plugin holds back, by plugin and profile."""
         found: Counter[tuple[str, str]] = Counter()
-        for name, pods in self._by_plugin.items():
+        for name in self._parked.plugins:
             if name:
+                pods = self._parked.with_plugin(name)
                 found.update((name, self._unschedulable[uid].info.pod.spec.scheduler_name) for uid in pods)
         return found
 
@@ -217,6 +222,8 @@ class SchedulingQueue:
         parked = self._unschedulable.get(uid)
         if parked is not None:
             old, parked.info = parked.info, info
+            self._parked.remove(uid)
+            self._parked.add(uid, self._places(parked))
             for event in pod_events(TARGET_POD, old, info):
                 if self._wakes(parked, event, old, info):
                     self._requeue(now, parked, event.label, node_of(info))
@@ -282,7 +289,8 @@ class SchedulingQueue:
             entry.consecutive_errors = 0
         else:
             entry.consecutive_errors += 1
-        missed = list(itertools.islice(self._events, flying[1] - self._events_before, None))
+        count = self._events_before + len(self._events) - flying[1]
+        missed = list(itertools.islice(reversed(self._events), count))[::-1]
         self.done(entry.uid)
         is_woken = bool(entry.rejected_by) and any(self._wakes(entry, event, old, new) for event, old, new in missed)
         if not entry.rejected_by:
@@ -299,14 +307,13 @@ class SchedulingQueue:
 
     def move(self, now: Instant, event: ClusterEvent, old: object = None, new: object = None) -> None:
         """Something happened in the cluster: wake those whom it may help (SC-11)."""
-        interested = self._interests.get((event.resource, event.action), {})
-        candidates: dict[str, None] = dict(self._by_plugin.get("", {}))
-        for name in interested:
-            candidates.update(self._by_plugin.get(name, {}))
-        for uid in candidates:
-            entry = self._unschedulable[uid]
-            if self._wakes(entry, event, old, new):
-                self._requeue(now, entry, event.label, node_of(new if new is not None else old))
+        node = node_of(new if new is not None else old)
+        names = ("", *self._interests.get((event.resource, event.action), {}))
+        waiting = [(name, group) for name in names for group in self._parked.groups(name, node)]
+        for name, group in waiting:
+            if group and self._wakes(self._unschedulable[next(iter(group))], event, old, new, (name,)):
+                for uid in list(group):
+                    self._requeue(now, self._unschedulable[uid], event.label, node)
         if self._in_flight:
             self._events.append((event, old, new))
 
@@ -346,14 +353,16 @@ class SchedulingQueue:
 
     # ---- inside
 
-    def _wakes(self, entry: QueuedPod, event: ClusterEvent, old: object, new: object) -> bool:
-        """Does somebody who rejected the pod believe that this helps? A pod behind a gate hears only of what its gate waits for."""
+    def _wakes(self, entry: QueuedPod, event: ClusterEvent, old: object, new: object, asked: Sequence[str] = ()) -> bool:
+        """Does somebody who rejected the pod (of those ``asked``, if any are named) believe that this helps? A pod behind a gate
+        hears only of what its gate waits for, and then asks all.
+        """
         if event.action is Action.WILDCARD or (not entry.rejected_by and not entry.gated_by):
             return True
         interested = self._interests.get((event.resource, event.action), {})
         if entry.gated_by and entry.gated_by not in interested:
             return False
-        for name in dict.fromkeys((*entry.rejected_by, entry.gated_by)):
+        for name in asked if asked and not entry.gated_by else dict.fromkeys((*entry.rejected_by, entry.gated_by)):
             hints = interested.get(name, {})
             interest = hints.get(entry.info.pod.spec.scheduler_name) or hints.get(ANY_PROFILE)
             if interest is None:
@@ -410,16 +419,27 @@ class SchedulingQueue:
 
     def _into_unschedulable(self, entry: QueuedPod, label: str) -> None:
         self._unschedulable[entry.uid] = entry
-        for name in (entry.gated_by,) if entry.gated_by else entry.rejected_by or ("",):
-            self._by_plugin.setdefault(name, {})[entry.uid] = None
+        self._parked.add(entry.uid, self._places(entry))
         if label:
             self._counted(GATED if entry.gated_by else UNSCHEDULABLE, label)
 
     def _unpark(self, uid: str) -> QueuedPod:
-        entry = self._unschedulable.pop(uid)
-        for pods in self._by_plugin.values():
-            pods.pop(uid, None)
-        return entry
+        self._parked.remove(uid)
+        return self._unschedulable.pop(uid)
+
+    def _places(self, entry: QueuedPod) -> list[Place]:
+        """Where it waits. One behind a gate asks for itself, since it asks more than its gate's plugin."""
+        info = entry.info
+        node = info.pod.spec.node_name
+        if entry.gated_by:
+            return [(entry.gated_by, node, entry.uid)]
+        profile = info.pod.spec.scheduler_name
+        places: list[Place] = []
+        for name in entry.rejected_by or ("",):
+            plugin = self._by_name.get((profile, name)) or self._by_name.get((ANY_PROFILE, name))
+            alike = plugin.waits_for(info) if plugin is not None else None
+            places.append((name, node, (profile, alike) if alike is not None else entry.uid))
+        return places
 
     def _backoff_ends(self, entry: QueuedPod) -> int:
         return entry.timestamp + entry.backoff(*self._backoff_seconds)

@@ -4,7 +4,7 @@ What a pod needs is inferred from its spec. Of the features that nodes declare o
 scale down (SD-22). All others matter to updates, which admission judges.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from elbowroom.api.objects import Node, PodSpec
 from elbowroom.scheduler.cache import Snapshot
@@ -27,6 +27,9 @@ class NodeDeclaredFeatures(Plugin):
     def pre_filter(self, info: PodInfo, snapshot: Snapshot) -> Prepared | None:
         wanted = required_features(info.pod.spec)
         return Prepared(_Declares(wanted)) if wanted else None
+
+    def waits_for(self, info: PodInfo) -> Hashable | None:
+        return True
 
     def interests(self) -> Sequence[Interest]:
         return (

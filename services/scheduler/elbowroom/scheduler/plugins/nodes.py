@@ -1,6 +1,6 @@
 """What a node says of itself: its name, whether it is cordoned, its taints, its ports (SC-65 to SC-67, SC-75)."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from elbowroom.api.objects import Node, Taint, Toleration
@@ -48,7 +48,11 @@ class NodeName(Plugin):
         own_node_only = self._resize_preemption and is_deferred(info.pod)
         return Prepared(_OnNode(wanted), frozenset((wanted,)) if own_node_only else None)
 
+    def waits_for(self, info: PodInfo) -> Hashable | None:
+        return True
+
     def interests(self) -> Sequence[Interest]:
+        """Upstream registers this without a hint. The queue puts it to resizes of that node alone (SC-28, SC-33)."""
         return (Interest(NODE, Action.ADD),)
 
 
@@ -69,6 +73,9 @@ class NodeUnschedulable(Plugin):
         if is_tolerated(UNSCHEDULABLE_TAINT, info.pod.spec.tolerations):
             return None
         return Prepared(_NotCordoned())
+
+    def waits_for(self, info: PodInfo) -> Hashable | None:
+        return True
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -106,6 +113,9 @@ class TaintToleration(Plugin):
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
         # Without such taints every node scores the same.
         return _SoftTaints(info.pod.spec.tolerations) if snapshot.soft_taints else None
+
+    def waits_for(self, info: PodInfo) -> Hashable | None:
+        return tuple(info.pod.spec.tolerations)
 
     def interests(self) -> Sequence[Interest]:
         return (
@@ -161,6 +171,9 @@ class NodePorts(Plugin):
 
     def pre_filter(self, info: PodInfo, snapshot: Snapshot) -> Prepared | None:
         return Prepared(_FreePorts(info.ports)) if info.ports else None
+
+    def waits_for(self, info: PodInfo) -> Hashable | None:
+        return info.ports
 
     def interests(self) -> Sequence[Interest]:
         return (Interest(ASSIGNED_POD, Action.DELETE, _freed_port), Interest(NODE, Action.ADD))

@@ -1,12 +1,12 @@
 """DefaultPreemption's part in the queue: a pod whose victims are still being told to go is not tried again (SC-10, SC-118).
 
+Upstream's plugin waits for deletions, so that the queue looks at the gate again. Here whoever carries out the preemption opens the
+gate itself (``SchedulingQueue.reopen``), and no deletion costs a look at those behind it.
+
 How victims are chosen is in ``elbowroom.scheduler.preemption``, how they are told in ``elbowroom.scheduler.actuation``.
 """
 
-from collections.abc import Sequence
-
-from elbowroom.scheduler.clusterevents import ASSIGNED_POD, Action
-from elbowroom.scheduler.framework import Code, Interest, Plugin, Status
+from elbowroom.scheduler.framework import Code, Plugin, Status
 from elbowroom.scheduler.lookup import Lookup
 from elbowroom.scheduler.podinfo import PodInfo
 
@@ -22,7 +22,3 @@ class DefaultPreemption(Plugin):
         if self._lookup.is_preempting(info.uid):
             return Status(Code.UNRESOLVABLE, ("waiting for the preemption for this pod to be finished",), self.name)
         return None
-
-    def interests(self) -> Sequence[Interest]:
-        """A pod behind this gate hears of deletions; whether one helps is for those to say who rejected the pod."""
-        return (Interest(ASSIGNED_POD, Action.DELETE, lambda waiting, old, new: False),)

@@ -1,6 +1,6 @@
 """Does the pod fit into what the node has left, and where would it fit best (SC-62 to SC-64, SC-71 to SC-74, SC-90 to SC-93)?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import sqrt
@@ -97,6 +97,9 @@ class Fit(Plugin):
             case _:
                 return _LeastAllocated(info, self._strategy, key)
 
+    def waits_for(self, info: PodInfo) -> Hashable | None:
+        return tuple(sorted(info.want.items()))
+
     def interests(self) -> Sequence[Interest]:
         return (
             Interest(ASSIGNED_POD, Action.DELETE, _pod_gone),
@@ -185,11 +188,14 @@ class _Fits(NodeFilter):
         return self._of_code[code]
 
     def check(self, node: NodeInfo) -> Status | None:
+        return self.beside(node, len(node.pods), node.requested)
+
+    def beside(self, node: NodeInfo, pods: int, requested: Resources) -> Status | None:
         short: list[str] = []
         resolvable = True
-        if len(node.pods) + 1 > node.allowed_pods:
+        if pods + 1 > node.allowed_pods:
             short.append("Too many pods")
-        allocatable, requested = node.allocatable, node.requested
+        allocatable = node.allocatable
         for name, amount in self._want:
             total = allocatable.get(name, 0)
             if amount > total - requested.get(name, 0):
