@@ -87,11 +87,11 @@ def meant(status: dict[str, Any]) -> tuple[Any, list[tuple[str, str]]]:
     return status.get("phase"), sorted((c["type"], c.get("reason") or "") for c in status.get("conditions") or ())
 
 
-@given(STATUSES, STATUSES, STATUSES, st.sampled_from(["never", "before", "not yet"]))
-def test_whatever_became_of_a_patch_without_an_answer_the_next_one_puts_it_right(
-    first: dict[str, Any], lost: dict[str, Any], wanted: dict[str, Any], happened: str
+@given(STATUSES, st.lists(st.tuples(STATUSES, st.sampled_from(["never", "at once", "late"])), min_size=1, max_size=3), STATUSES)
+def test_whatever_became_of_patches_without_an_answer_the_next_one_puts_it_right(
+    first: dict[str, Any], lost: list[tuple[dict[str, Any], str]], wanted: dict[str, Any]
 ) -> None:
-    """The API server may have carried it out, may never, or may do it just before the next one."""
+    """The API server may have carried each out, may never, or may do it just before the next that is answered."""
     pod: dict[str, Any] = {"metadata": {"name": "p"}, "status": {}}
 
     def carried_out(patch: dict[str, Any]) -> None:
@@ -104,15 +104,19 @@ def test_whatever_became_of_a_patch_without_an_answer_the_next_one_puts_it_right
     if sent is not None:
         carried_out(sent)
         told.answer(pod["status"], 2)
-    doubtful = told.say_all(lost)
-    if doubtful is None:
-        return
-    if happened == "before":
-        carried_out(doubtful)
-    assert told.lose() is None
+    late = []
+    for status, happened in lost:
+        doubtful = told.say_all(status)
+        if doubtful is None:
+            return
+        if happened == "at once":
+            carried_out(doubtful)
+        elif happened == "late":
+            late.append(doubtful)
+        assert told.lose() is None
     following = told.say_all(wanted)
     assert following is not None, "nobody knows what the API server has"
-    if happened == "not yet":
+    for doubtful in late:
         carried_out(doubtful)
     carried_out(following)
     assert meant(pod["status"]) == meant(wanted)

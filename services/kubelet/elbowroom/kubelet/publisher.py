@@ -48,8 +48,8 @@ class Publication:
     echo: dict[str, Any] | None = None
     """The kubelet's part of what the API server answered to ``sent``."""
     in_flight: dict[str, Any] | None = None
-    doubtful: dict[str, Any] | None = None
-    """What was sent and may or may not have happened: until a later patch is answered, each must put right either case."""
+    doubtful: list[dict[str, Any]] = field(default_factory=list)
+    """What was sent and may or may not have happened, or may still: until a later patch is answered, each must put right all of it."""
     remove: bool = False
     """The pod may be removed once ``wanted`` is known."""
     removing: bool = False
@@ -67,7 +67,7 @@ class Publication:
         """Does the API server know something else, or might it?"""
         if self.wanted is None:
             return False
-        return self.doubtful is not None or patches.differs(self.wanted, self._known(), self.owned)
+        return bool(self.doubtful) or patches.differs(self.wanted, self._known(), self.owned)
 
     def _known(self) -> Mapping[str, Any]:
         if self.sent is None or self.echo is None:
@@ -77,14 +77,14 @@ class Publication:
         return {**self.seen, **self.sent, "conditions": _overlaid(self.seen, self.sent)}
 
     def patch(self) -> dict[str, Any]:
-        """What brings the API server to what is wanted, whether or not a doubtful patch happened."""
+        """What brings the API server to what is wanted, whichever of the doubtful patches happened."""
         assert self.wanted is not None, "there is something to say"
         made = patches.patch(self.target, self.wanted, self._known(), self.owned)
-        if self.doubtful is None:
-            return made
         others = [c for c in self.seen.get("conditions") or () if c.get("type") not in self.owned]
-        if_done = {**self.seen, **self.doubtful, "conditions": [*others, *(self.doubtful.get("conditions") or ())]}
-        return patches.joined(made, patches.patch(self.target, self.wanted, if_done, self.owned))
+        for sent in self.doubtful:
+            if_done = {**self.seen, **sent, "conditions": [*others, *(sent.get("conditions") or ())]}
+            made = patches.joined(made, patches.patch(self.target, self.wanted, if_done, self.owned))
+        return made
 
 
 def _overlaid(seen: Mapping[str, Any], sent: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -186,13 +186,13 @@ class Publisher:
         publication.owed = publication.news > 0
         if 200 <= answer.status < 300:
             self._backoff.reset(uid)
-            publication.doubtful = None
+            publication.doubtful.clear()
             self._acknowledge(publication, sent, answer)
             return [Step("K17 status acknowledged"), *self._send(now, publication)]
         if answer.status == 404:
             return []
-        if answer.status in UNKNOWN:
-            publication.doubtful = sent
+        if answer.status in UNKNOWN and sent not in publication.doubtful:
+            publication.doubtful.append(sent)
         return self._failed(now, uid, kind, answer.status, answer.body)
 
     def _acknowledge(self, publication: Publication, sent: dict[str, Any], answer: ApiResponse) -> None:
