@@ -380,6 +380,17 @@ def test_a_long_history_is_cut_however_young() -> None:
     assert World(disk=dict(world.disk)).get("configmaps", "c", namespace="default").body["data"] == {"k": "49"}
 
 
+def test_a_heavy_history_is_cut_however_short() -> None:
+    world = World(history_bytes_max=50_000)
+    world.create("configmaps", CONFIG, "default")
+    for number in range(40):
+        world.patch("configmaps", "c", {"data": {"k": str(number), "heavy": "x" * 4_000}}, namespace="default")
+        world.wait(0.001)
+    kept = sum(len(raw) for key, raw in world.disk.items() if key.startswith("log/"))
+    assert 25_000 < kept < 80_000
+    assert World(disk=dict(world.disk)).get("configmaps", "c", namespace="default").body["data"]["k"] == "39"
+
+
 # ---------------------------------------------------------------- nonsense
 
 

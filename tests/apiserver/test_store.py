@@ -141,6 +141,9 @@ def test_any_run_of_writes_and_compactions_survives_a_restart(seed: int, steps: 
         past[store.revision] = values(store.objects("configmaps"))
     reopened = restarted(copy.deepcopy(disk))
     assert (reopened.revision, reopened.floor) == (store.revision, store.floor)
+    past_bytes = sum(len(c.old.data) if c.old else 0 for c in store.changes(store.floor))
+    past_bytes += sum(len(c.record.data) for c in store.changes(store.floor) if c.deleted)
+    assert store.past_bytes == reopened.past_bytes == past_bytes
     assert values(reopened.objects("configmaps")) == values(store.objects("configmaps"))
     for revision in range(store.floor, store.revision + 1):
         assert values(reopened.list_at("configmaps", "", revision)) == past[revision]

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from elbowroom.api.objects import ObjectMeta, Pod, PodSpec, PodStatus, Struct
+from elbowroom.api.sharing import shared
 from elbowroom.cache import Change
 from elbowroom.kubelet import staticpods
 from elbowroom.kubelet.allocation import desired, same
@@ -27,7 +28,7 @@ class PodDocument(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
-    status: msgspec.Raw = msgspec.Raw(b"{}")
+    status: dict[str, Any] = {}
 
 
 class Services(Protocol):
@@ -195,11 +196,10 @@ class Intake:
 
 def _pod_of(document: PodDocument, old: Pod | None = None) -> tuple[Pod, dict[str, Any]]:
     """The pod, and its status as it came; an unchanged spec is the old one, to be told apart by identity."""
-    raw = bytes(document.status)
     spec = old.spec if old is not None and old.spec == document.spec else document.spec
     metadata = staticpods.from_api(document.metadata)
-    pod = Pod(metadata=metadata, spec=spec, status=msgspec.json.decode(raw, type=PodStatus))
-    return pod, msgspec.json.decode(raw)
+    pod = Pod(metadata=metadata, spec=spec, status=msgspec.convert(document.status, PodStatus))
+    return shared(pod), document.status
 
 
 def _parts(document: PodDocument) -> tuple[ObjectMeta, PodStatus, dict[str, Any]]:
