@@ -49,7 +49,7 @@ class Publication:
     """The kubelet's part of what the API server answered to ``sent``."""
     in_flight: dict[str, Any] | None = None
     doubtful: list[dict[str, Any]] = field(default_factory=list)
-    """What was sent and may or may not have happened, or may still: until a later patch is answered, each must put right all of it."""
+    """What was sent and may have happened, or may still: until a later patch is answered, each must put right all of it."""
     remove: bool = False
     """The pod may be removed once ``wanted`` is known."""
     removing: bool = False
