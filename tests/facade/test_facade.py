@@ -280,20 +280,56 @@ def _is_watch(message: Any) -> bool:
     return isinstance(message, Call) and message.method == "watch"
 
 
+def say_so_many(it: Running, peer: str, watch: int, events: int) -> None:
+    for sequence in range(events):
+        it.machine.say(peer, StreamEvent(watch, sequence, 6 + sequence, 5 + sequence, "MODIFIED", as_json(POD)))
+
+
+def test_what_is_told_in_one_turn_is_written_at_once_and_what_differs_as_it_is(play: Play) -> None:
+    async def scenario(it: Running) -> None:
+        readers = []
+        for accept in ("application/json", "application/json", TABLE):
+            connection = await it.connect()
+            connection.write("GET", WATCH, {**it.admin, "Accept": accept})
+            readers.append((connection, *await it.machine.heard(lambda message: _is_watch(message) and message not in known)))
+            known.append(readers[-1][2])
+        for connection, peer, call in readers:
+            it.machine.say(peer, StreamEvent(call.id, 1, 6, 5, "ADDED", as_json(POD)))
+            assert (await connection.head())[0] == 200
+            await connection.chunk()
+        other = as_json({**POD, "metadata": {"name": "b"}})
+        for change, data in (("MODIFIED", as_json(POD)), ("MODIFIED", other), ("DELETED", other)):
+            for _, peer, call in readers:
+                it.machine.say(peer, StreamEvent(call.id, 2, 7, 6, change, data))
+        for connection, *_ in readers[:2]:
+            lines = (await connection.chunk()).splitlines()
+            assert [(event["type"], event["object"]["metadata"]["name"]) for event in map(json.loads, lines)] == [
+                ("MODIFIED", "a"),
+                ("MODIFIED", "b"),
+                ("DELETED", "b"),
+            ]
+        shown = [json.loads(line) for line in (await readers[2][0].chunk()).splitlines()]
+        assert [event["object"]["rows"][0]["cells"][0] for event in shown] == ["a", "b", "b"]
+
+    known: list[Any] = []
+    play(scenario)
+
+
 def test_a_watch_is_written_as_lines_and_grants_credit_for_what_it_wrote(play: Play) -> None:
     async def scenario(it: Running) -> None:
         connection = await it.connect()
         connection.write("GET", WATCH, it.admin)
         peer, call = await it.machine.heard(_is_watch)
         assert call.credit == exchange.WATCH_CREDIT
-        for sequence in (1, 2):
-            it.machine.say(peer, StreamEvent(call.id, sequence, 6 + sequence, 5 + sequence, "MODIFIED", as_json(POD)))
+        say_so_many(it, peer, call.id, 2)
         status, headers = await connection.head()
         assert status == 200 and headers["transfer-encoding"] == ["chunked"]
         lines = (await connection.chunk()).splitlines()
         assert [json.loads(line) for line in lines] == [{"type": "MODIFIED", "object": POD}] * 2
+        assert not any(isinstance(message, StreamCredit) for _, message in it.machine.messages)
+        say_so_many(it, peer, call.id, exchange.CREDIT_GRANTED - 2)
         _, credit = await it.machine.heard(lambda message: isinstance(message, StreamCredit))
-        assert credit == StreamCredit(call.id, 2)
+        assert credit == StreamCredit(call.id, exchange.CREDIT_GRANTED)
         connection.close()
         assert (await it.machine.heard(lambda message: isinstance(message, StreamCancel)))[1] == StreamCancel(call.id)
 

@@ -31,6 +31,8 @@ from elbowroom.wire import (
 PREFIX = "http/"
 ANSWER_SECONDS = 60.0
 WATCH_CREDIT = 256
+CREDIT_GRANTED = WATCH_CREDIT // 4
+"""Credit is granted in such portions: each is a step of the machine."""
 
 
 class Waiting(Protocol):
@@ -79,12 +81,20 @@ class _Prompt:
 
 
 class Stream:
-    """What came of a watch and is not written yet; bounded by the credit."""
+    """What came of a watch and is not written yet; bounded by the credit.
 
-    __slots__ = ("closed", "end", "events", "number", "peer", "wake")
+    Its writer waits for ``wake``. While it has a ``flush``, that is called instead, in the next turn of the loop, for events.
+    """
 
-    def __init__(self, number: int) -> None:
+    __slots__ = ("_exchange", "closed", "end", "events", "flush", "is_due", "number", "owed", "peer", "wake")
+
+    def __init__(self, exchange: "Exchange", number: int) -> None:
+        self._exchange = exchange
         self.number, self.peer = number, f"{PREFIX}{number}"
+        self.owed = 0
+        """How many events were written for which no credit was granted yet."""
+        self.flush: Callable[[], None] | None = None
+        self.is_due = False
         self.events: deque[StreamEvent | StreamBookmark] = deque()
         self.end: StreamEnd | Reply | None = None
         self.closed = False
@@ -93,6 +103,10 @@ class Stream:
     def take(self, message: Any) -> None:
         if isinstance(message, StreamEvent | StreamBookmark):
             self.events.append(message)
+            if self.flush is not None:
+                if not self.is_due:
+                    self._exchange.flush_soon(self)
+                return
         elif isinstance(message, StreamEnd | Reply):
             self.end = message
         self.wake.set()
@@ -111,6 +125,23 @@ class Exchange:
         """How the machine is told."""
         self._numbers = itertools.count(1)
         self._waiting: dict[str, Waiting] = {}
+        self._due: list[Stream] = []
+
+    def flush_soon(self, stream: Stream) -> None:
+        """Let ``stream`` write what came, once all that is told in this turn of the loop was told."""
+        stream.is_due = True
+        self._due.append(stream)
+        if len(self._due) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        due, self._due = self._due, []
+        for stream in due:
+            stream.is_due = False
+            if stream.flush is not None:
+                stream.flush()
+            else:
+                stream.wake.set()
 
     def register(self, peer: str, waiting: Waiting) -> None:
         """Let ``waiting`` have what is sent to ``peer``, for good."""
@@ -182,14 +213,17 @@ class Exchange:
     def watch(self, asked: ApiRequest) -> Stream:
         """Begin a watch; whoever does must ``leave`` it."""
         number = next(self._numbers)
-        stream = Stream(number)
+        stream = Stream(self, number)
         self._waiting[stream.peer] = stream
         self.post(Received(stream.peer, Call(number, "watch", encode_value(asked), credit=WATCH_CREDIT)))
         return stream
 
     def grant(self, stream: Stream, events: int) -> None:
         """So many events of a watch are written, so that many more may come."""
-        self.post(Received(stream.peer, StreamCredit(stream.number, events)))
+        stream.owed += events
+        if stream.owed >= CREDIT_GRANTED:
+            events, stream.owed = stream.owed, 0
+            self.post(Received(stream.peer, StreamCredit(stream.number, events)))
 
     def leave(self, stream: Stream) -> None:
         """Nobody reads a watch any more."""

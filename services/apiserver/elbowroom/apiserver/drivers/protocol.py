@@ -162,6 +162,15 @@ class PatientProtocol(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
+    @property
+    def takes_more(self) -> bool:
+        return not self.flow.write_paused
+
+    def write_chunk(self, data: bytes) -> None:
+        """A chunk as uvicorn would write it, of the response that is under way."""
+        if not self.transport.is_closing():
+            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+
     def _may_be_short(self) -> bool:
         parser, cycle = self.parser, self.cycle
         assert parser is not None, "it asks"

@@ -23,6 +23,15 @@ class Client(Protocol):
 
     def answer(self, raw: bytes, *, close: bool) -> None: ...
 
+    @property
+    def takes_more(self) -> bool:
+        """Does its reader keep up?"""
+        ...
+
+    def write_chunk(self, data: bytes) -> None:
+        """More of a response without end whose beginning was sent through ASGI; ``data`` is not empty."""
+        ...
+
 
 class Request:
     """One HTTP request and the way to answer it; ``given`` are its headers, names in lower case."""

@@ -38,6 +38,7 @@ class Watching:
 
     def __init__(self, exchange: Exchange, answers: Answers, now: Callable[[], Instant]) -> None:
         self._exchange, self._answers, self._now = exchange, answers, now
+        self._told = _Told()
         self._open: dict[str, int] = {}
         """How many each user has open."""
 
@@ -54,7 +55,7 @@ class Watching:
                 del self._open[user]
 
     async def _watched(self, request: Request, asked: ApiRequest, target: Target, form: Form) -> None:
-        lines = _Lines(self._now, asked, target, form)
+        lines = _Lines(self._told, self._now, asked, target, form)
         loop = asyncio.get_running_loop()
         stream = self._exchange.watch(asked)
         gone = loop.create_task(_until_gone(request.receive, stream))
@@ -75,36 +76,79 @@ class Watching:
         finally:
             lasts.cancel()
             gone.cancel()
+            stream.flush = None
             self._exchange.leave(stream)
 
     async def _write(self, request: Request, stream: Stream, lines: "_Lines") -> None:
+        """Write until the watch is over. A reader that keeps up is served by ``flush``, straight from what the machine tells."""
+
+        def flush() -> None:
+            if not request.connection.takes_more:
+                stream.flush = None
+                stream.wake.set()
+                return
+            data, taken = _taken(stream, lines)
+            if data:
+                request.connection.write_chunk(data)
+            if stream.events:
+                stream.flush = None
+                stream.wake.set()
+            if taken:
+                self._exchange.grant(stream, taken)
+
         while True:
             stream.wake.clear()
-            parts: list[bytes] = []
-            taken = size = 0
-            while stream.events and size < WRITE_BYTES:
-                event = stream.events.popleft()
-                taken += isinstance(event, StreamEvent)
-                parts.append(lines.of(event))
-                size += len(parts[-1])
+            stream.flush = None
+            data, taken = _taken(stream, lines)
             is_over = not stream.events and (stream.end is not None or stream.closed)
             if is_over:
-                parts.append(lines.last(stream.end))
+                data += lines.last(stream.end)
             # The headers go out with the first body, even an empty one; this waits while the reader is slow.
-            await request.send({"type": "http.response.body", "body": b"".join(parts), "more_body": not is_over})
+            await request.send({"type": "http.response.body", "body": data, "more_body": not is_over})
             if is_over:
                 return
             if taken:
                 self._exchange.grant(stream, taken)
             if not stream.wake.is_set() and not stream.events:
+                stream.flush = flush if lines.are_plain else None
                 await stream.wake.wait()
+
+
+def _taken(stream: Stream, lines: "_Lines") -> tuple[bytes, int]:
+    """The lines of what came, up to so much at once, and how many events are among it."""
+    parts: list[bytes] = []
+    taken = size = 0
+    while stream.events and size < WRITE_BYTES:
+        event = stream.events.popleft()
+        taken += isinstance(event, StreamEvent)
+        parts.append(lines.of(event))
+        size += len(parts[-1])
+    return b"".join(parts) if len(parts) != 1 else parts[0], taken
+
+
+def _line(event: StreamEvent, described: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (event.change.encode(), described)
+
+
+class _Told:
+    """The line that was written last: all watches of a kind are told the same, one after the other."""
+
+    def __init__(self) -> None:
+        self._object, self._change, self._line = b"", "", b""
+
+    def line(self, event: StreamEvent) -> bytes:
+        if event.object is not self._object or event.change != self._change:
+            self._object, self._change, self._line = event.object, event.change, _line(event, event.object)
+        return self._line
 
 
 class _Lines:
     """Stream messages as the lines of one watch."""
 
-    def __init__(self, now: Callable[[], Instant], asked: ApiRequest, target: Target, form: Form) -> None:
-        self._now = now
+    def __init__(self, told: _Told, now: Callable[[], Instant], asked: ApiRequest, target: Target, form: Form) -> None:
+        self._told, self._now = told, now
+        self.are_plain = not form.shape
+        """Are the objects written as they came? That cannot fail."""
         self._kind, self._api_version = target.resource.kind, target.resource.api_version
         self._definition = target.resource.definition
         self._form = form
@@ -119,12 +163,14 @@ class _Lines:
 
     def of(self, event: StreamEvent | StreamBookmark) -> bytes:
         """The line of an event; empty for a bookmark that the client need not see."""
-        self._revision = max(self._revision, event.revision)
+        if event.revision > self._revision:
+            self._revision = event.revision
         if isinstance(event, StreamBookmark):
             due = event.initial_end or (event.revision > self._marked and time.monotonic() >= self._next_mark)
             return self._bookmark(event.revision, event.initial_end) if self._bookmarks and due else b""
-        described = event.object if not self._form.shape else _encode(self._shaped(_decode(event.object)))
-        return b'{"type":"' + event.change.encode() + b'","object":' + described + b"}\n"
+        if not self._form.shape:
+            return self._told.line(event)
+        return _line(event, _encode(self._shaped(_decode(event.object))))
 
     def last(self, end: StreamEnd | Reply | None) -> bytes:
         """What is said at the end: why, or, when the watch's time is over, where to go on from."""
