@@ -4,8 +4,12 @@ A sample is cut by nodes: of the control plane's records those stay that are abo
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from elbowroom.history import files
 from elbowroom.history.records import History, Record
@@ -46,7 +50,10 @@ def judged(folder: Path, nodes: int, whole_bytes_max: int = WHOLE_BYTES_MAX) -> 
 
 
 def sampled(found: Iterable[Path], nodes: set[str]) -> History:
-    """What the files tell of these nodes and of what happened on them."""
+    """What the files tell of these nodes and of what happened on them.
+
+    What is left out is never in memory: the control plane's part of a large run weighs gigabytes once it is read.
+    """
     mine, common = [], []
     for file in found:
         service, _, rest = file.name.partition("_")
@@ -54,26 +61,41 @@ def sampled(found: Iterable[Path], nodes: set[str]) -> History:
             common.append(file)
         elif rest.split(".")[0] in nodes:
             mine.append(file)
-    told = [record for file in common for record in files.load(file).records]
-    elsewhere = set(_elsewhere(told, nodes))
-    about_others = [not elsewhere.isdisjoint(_pods_of(record)) for record in told]
-    unknown = {record["rev"] for record, other in zip(told, about_others, strict=True) if other and record["kind"] == "commit"}
-    records = [record for file in mine for record in files.load(file).records]
-    for record, other in zip(told, about_others, strict=True):
-        heard = record["kind"] == "watch.event" and record["rev"] in unknown
-        if not (other or heard):
-            records.append(record)
-    return History.of(records)
-
-
-def _elsewhere(told: Iterable[Record], nodes: set[str]) -> Iterator[str]:
-    """The pods that were bound to nodes outside the sample, by name and uid."""
+    elsewhere = {name for file in common for record in _records(file) for name in _elsewhere(record, nodes)}
+    unknown = {
+        record["rev"]
+        for file in common
+        for record in _records(file)
+        if record["kind"] == "commit" and not elsewhere.isdisjoint(_pods_of(record))
+    }
+    told = [record for file in common for record in _records(file) if not _is_left_out(record, elsewhere, unknown)]
     for record in told:
-        if record["kind"] == "commit" and record["resource"] == "pods":
-            node = record["obj"].get("node")
-            if node and node not in nodes:
-                yield record["key"].removeprefix("pods/")
-                yield record["uid"]
+        record.pop("number", None)  # frames of these streams were left out, so that none is missing cannot be seen in the others
+    return History.of([*(record for file in mine for record in _records(file)), *told])
+
+
+def _records(file: Path) -> Iterator[dict[str, Any]]:
+    """The file's records, one after the other; a last line that a dying process left half written is passed over."""
+    decode = msgspec.json.Decoder(dict[str, Any]).decode
+    with file.open("rb") as lines:
+        for line in lines:
+            with suppress(msgspec.MsgspecError):
+                yield decode(line)
+
+
+def _is_left_out(record: Record, elsewhere: set[str], unknown: set[int]) -> bool:
+    if record["kind"] == "watch.event" and record["rev"] in unknown:
+        return True
+    return not elsewhere.isdisjoint(_pods_of(record))
+
+
+def _elsewhere(record: Record, nodes: set[str]) -> Iterator[str]:
+    """The pod that this record bound to a node outside the sample, by name and uid."""
+    if record["kind"] == "commit" and record["resource"] == "pods":
+        node = record["obj"].get("node")
+        if node and node not in nodes:
+            yield record["key"].removeprefix("pods/")
+            yield record["uid"]
 
 
 def _pods_of(record: Record) -> Iterator[str]:
