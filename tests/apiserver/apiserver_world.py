@@ -42,14 +42,22 @@ class Answer:
 class World:
     """One API server with a disk that keeps what is persisted, and virtual time."""
 
-    def __init__(self, *, disk: dict[str, bytes] | None = None, profile: str = "v1.37", seed: int = 1, **config: Any) -> None:
+    def __init__(
+        self,
+        *,
+        disk: dict[str, bytes] | None = None,
+        profile: str = "v1.37",
+        gates: dict[str, bool] | None = None,
+        seed: int = 1,
+        **config: Any,
+    ) -> None:
         self.now = START
         self.disk = disk if disk is not None else {}
         self.timers: dict[str, Instant] = {}
         self.sent: list[Send] = []
         self.effects: list[Effect] = []
         self._ids = itertools.count(1)
-        given = {"profile": profile_of(profile).as_config(), "name": "apiserver", "policy": False, **config}
+        given = {"profile": profile_of(profile, gates or {}).as_config(), "name": "apiserver", "policy": False, **config}
         self.machine = build(given, random.Random(seed))
         self._carry_out(self.machine.start(self.now, dict(self.disk)))
 

@@ -330,6 +330,7 @@ class Supervisor:
             "timeScale": self._scale,
             "origin": self._origin,
             "previews": self._plan.cluster.spec.profile == "lab",
+            "gates": [gate for gate, is_on in self._plan.cluster.spec.feature_gates.items() if is_on],
         }
 
     def _look(self) -> None:

@@ -4,7 +4,7 @@ One table says what there is; the aggregated documents (which kubectl asks first
 URLs all come from it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -203,6 +203,19 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("priorityclasses", "PriorityClass", "scheduling.k8s.io", namespaced=False, short_names=("pc",)),
     Resource("storageclasses", "StorageClass", "storage.k8s.io", namespaced=False, short_names=("sc",)),
 )
+
+GATED: Mapping[str, tuple[Resource, ...]] = {
+    "GenericWorkload": (
+        Resource("podgroups", "PodGroup", "scheduling.k8s.io", "v1beta1", subresources=(_status("PodGroup"),)),
+        Resource("workloads", "Workload", "scheduling.k8s.io", "v1beta1"),
+    )
+}
+"""What is served besides, by the gate that has to be on."""
+
+
+def built_in(gates: Collection[str]) -> "tuple[Resource, ...]":
+    """What is served whatever is in the store, with these gates on."""
+    return (*RESOURCES, *(resource for gate, those in GATED.items() if gate in gates for resource in those))
 
 
 # ---------------------------------------------------------------- documents

@@ -48,6 +48,8 @@ CONTENT = (
     "events",
 )
 """Namespaced kinds, owners before what they own so that nothing grows again."""
+BY_GATE = {"podgroups.scheduling.k8s.io": "v1beta1", "workloads.scheduling.k8s.io": "v1beta1"}
+"""Namespaced kinds that are served only where a gate is on, each with its version."""
 
 LOOK_AGAIN = seconds(1)
 FINALIZER = "kubernetes"
@@ -182,9 +184,9 @@ class Namespaces(Controller):
         return Plan((_finalize(namespace),))
 
     def _customs(self) -> dict[str, str]:
-        """Custom kinds that live in namespaces, each with a version to ask for."""
+        """Kinds in namespaces that may be served or not, each with a version to ask for."""
         definitions = self.shared.reflectors[DEFINITIONS].store
-        return {name: one.version for name, one in sorted(definitions.items()) if one.version and one.is_namespaced}
+        return BY_GATE | {name: one.version for name, one in sorted(definitions.items()) if one.version and one.is_namespaced}
 
     def answered(self, now: Instant, key: str, ask: Ask, outcome: Outcome) -> Iterable[Told]:
         census = self._census.get(key)

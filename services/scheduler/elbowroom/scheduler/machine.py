@@ -74,7 +74,7 @@ class Scheduler:
         self._namespaces = Reflector("namespaces", Namespace, epoch=epoch, ids=ids)
         self._services = Reflector("services", Service, epoch=epoch, ids=ids)
         self._replica_sets = Reflector("replicasets.apps", ReplicaSet, epoch=epoch, ids=ids)
-        self._pod_groups = Reflector("podgroups.scheduling.k8s.io", PodGroup, epoch=epoch, ids=ids)
+        self._pod_groups = Reflector("podgroups.scheduling.k8s.io", PodGroup, version="v1beta1", epoch=epoch, ids=ids)
         self._groups = PodGroups(self._pod_groups.store) if self._profile.on("GenericWorkload") else None
         self._belonging = Belonging(self._replica_sets.store)
         self._metrics = Metrics(

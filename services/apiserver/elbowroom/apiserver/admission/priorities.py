@@ -1,4 +1,4 @@
-"""Priority: a pod's priority comes from its class and is settled when it is created (SC-126)."""
+"""Priority: the priority of a pod or a PodGroup comes from its class and is settled when it is created (SC-126)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,12 +7,15 @@ from elbowroom.apiserver.admission_base import Attributes, Plugin, Refusal
 from elbowroom.apiserver.strategy import Context, Document
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
+POD_GROUPS = "podgroups.scheduling.k8s.io"
 
 
 class Priority(Plugin):
     name = "Priority"
 
     def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
+        if attributes.resource == POD_GROUPS and attributes.operation == "CREATE" and attributes.new is not None:
+            return None if attributes.subresource else _settle_group(context, attributes.new["spec"])
         if attributes.resource != "pods" or attributes.subresource or attributes.new is None:
             return None
         if attributes.operation == "CREATE":
@@ -33,11 +36,33 @@ class Priority(Plugin):
         return Refusal(f"PriorityClass {name} is already marked as default. Only one default can exist")
 
 
-def _settle(context: Context, spec: Document) -> Refusal | None:
+def _class_of(context: Context, spec: Document) -> Mapping[str, Any] | Refusal | None:
     name = spec.get("priorityClassName")
     found: Mapping[str, Any] | None = context.reader.get(CLASSES, "", name) if name else _default_class(context)
-    if name and found is None:
-        return Refusal(f"no PriorityClass with name {name} was found")
+    return Refusal(f"no PriorityClass with name {name} was found") if name and found is None else found
+
+
+def _settle_group(context: Context, spec: Document) -> Refusal | None:
+    found = _class_of(context, spec)
+    if isinstance(found, Refusal):
+        return found
+    priority = found.get("value", 0) if found is not None else 0
+    said = spec.get("priority")
+    if said is not None and said != priority:
+        return Refusal(
+            f"priority set in the pod group ({said}) must match the priority computed ({priority}) "
+            "based on the priority class set in the spec"
+        )
+    if found is not None:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    spec["priority"] = priority
+    return None
+
+
+def _settle(context: Context, spec: Document) -> Refusal | None:
+    found = _class_of(context, spec)
+    if isinstance(found, Refusal):
+        return found
     priority, policy = 0, "PreemptLowerPriority"
     if found is not None:
         spec["priorityClassName"] = found["metadata"]["name"]

@@ -72,11 +72,11 @@ def resources(definition: Node) -> list[discovery.Resource]:
     return found
 
 
-def catalog(definitions: Iterable[Node]) -> discovery.Catalog:
+def catalog(definitions: Iterable[Node], built_in: tuple[discovery.Resource, ...] = discovery.RESOURCES) -> discovery.Catalog:
     """All that is served, with what the definitions define."""
     found = [resource for definition in definitions for resource in resources(definition)]
     found.sort(key=lambda one: (one.group, _age(one.version), one.plural))
-    return discovery.Catalog((*discovery.RESOURCES, *found))
+    return discovery.Catalog((*built_in, *found))
 
 
 # ---------------------------------------------------------------- rows

@@ -3,7 +3,7 @@
 The API server tells its watches of a write before it answers the writer, so whoever has made a definition finds its kind served.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -23,12 +23,13 @@ class Customs:
 
     peer = "http/0"
 
-    def __init__(self, post: Callable[..., None], changed: Callable[[], None]) -> None:
+    def __init__(self, post: Callable[..., None], changed: Callable[[], None], gates: Collection[str] = ()) -> None:
         self._post, self._changed = post, changed
+        self._built_in = discovery.built_in(gates)
         self._definitions: dict[str, dict[str, Any]] = {}
         self._number = 0
         self._reading = True
-        self.catalog = discovery.BUILT_IN
+        self.catalog = discovery.Catalog(self._built_in)
         """All that is served."""
 
     def open(self, seconds: float = 0.0) -> None:
@@ -66,7 +67,7 @@ class Customs:
             self.open(AGAIN_SECONDS)
 
     def _tell(self) -> None:
-        self.catalog = catalog(self._definitions.values())
+        self.catalog = catalog(self._definitions.values(), self._built_in)
         self._changed()
 
     def definition_of(self, whole: Mapping[str, Any]) -> Mapping[str, Any] | None:

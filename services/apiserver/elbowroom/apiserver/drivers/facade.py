@@ -58,8 +58,9 @@ def build(config: Mapping[str, Any]) -> "Facade":
 
     ``config``: ``host`` (127.0.0.1), ``port`` (0: a free one), ``credentials`` (the directory of ``make_credentials``), ``tokens``
     (more identities: ``{"token", "user", "groups"}``), ``timeScale`` and ``origin`` (as in ``host.spec.HostSpec``, for ages),
-    ``previews`` (are the fields of the lab profile described?), ``audit`` (``{"level", "path"}``; absent: no log). ``start`` tells
-    ``{"port"}``, and raises ``OSError`` with a clear line if the port is taken.
+    ``previews`` (are the fields of the lab profile described?), ``gates`` (which are on of those that kinds hang on), ``audit``
+    (``{"level", "path"}``; absent: no log). ``start`` tells ``{"port"}``, and raises ``OSError`` with a clear line if the port is
+    taken.
     """
     return Facade(config)
 
@@ -93,7 +94,7 @@ class Facade:
         self._exchange = Exchange()
         self._door: Door | None = None
         self._state = ServerState()
-        self._customs = Customs(self._post_soon, lambda: self._documents.forget())
+        self._customs = Customs(self._post_soon, lambda: self._documents.forget(), config.get("gates", ()))
         self._answers = Answers(self._now, self._customs.definition_of)
         self._watching = Watching(self._exchange, self._answers, self._now)
         self._short = ShortWay(self._exchange, self._answers, self._admit, self._asked, self._charge)

@@ -5,7 +5,7 @@ from elbowroom.apiserver import discovery, schema, statuses
 from elbowroom.apiserver.definitions import customs
 from elbowroom.apiserver.definitions.customs import Custom
 from elbowroom.apiserver.definitions.naming import DEFINITIONS
-from elbowroom.apiserver.kinds import table, versions
+from elbowroom.apiserver.kinds import podgroups, table, versions
 from elbowroom.apiserver.kinds.base import Resource
 from elbowroom.apiserver.store import Record, Store
 from elbowroom.wire import ApiRequest
@@ -16,7 +16,10 @@ class Rows:
 
     def __init__(self, store: Store, profile: Profile) -> None:
         self._store = store
-        self.built_in: dict[str, Resource] = {row.strategy.resource: row for row in table.rows()}
+        gates = [gate for gate in discovery.GATED if profile.on(gate)]
+        self._catalog = discovery.Catalog(discovery.built_in(gates))
+        rows = (*table.rows(), *(podgroups.rows() if podgroups.GATE in gates else ()))
+        self.built_in: dict[str, Resource] = {row.strategy.resource: row for row in rows}
         """By resource (``pods``, ``replicasets.apps``), in the version that is stored."""
         self._others = {(row.strategy.group, row.strategy.version, row.strategy.plural): row for row in versions.rows()}
         """The forms of kinds that are served in more than one."""
@@ -32,7 +35,7 @@ class Rows:
 
     def of(self, request: ApiRequest) -> Resource:
         """The row that a request is about; 404 for a resource, 405 for a verb, that is not served."""
-        known = discovery.find(request.group, request.version, request.resource)
+        known = self._catalog.find(request.group, request.version, request.resource)
         row = self._others.get((request.group, request.version, request.resource)) or self.built_in.get(
             f"{request.resource}.{request.group}" if request.group else request.resource
         )

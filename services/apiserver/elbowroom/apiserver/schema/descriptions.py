@@ -118,6 +118,16 @@ NodeStatus.images: Images that are on the node.
 NodeStatus.declaredFeatures: Features of the kubelet that pods may depend on.
 NodeStatus.nodeInfo: Versions of kernel, kubelet and runtime.
 Namespace: A space for names.
+PodGroup: Pods that are scheduled, and disrupted, as one.
+PodGroupSpec.workloadRef: The template of a Workload that the group was made from.
+PodGroupSpec.schedulingPolicy: Whether its pods are scheduled one by one (basic) or all or none (gang).
+PodGroupSpec.disruptionMode: Whether its pods can go by themselves (single) or only together (all).
+PodGroupSpec.priorityClassName: The priority class of the group.
+PodGroupSpec.priority: The number of its priority class.
+GangSchedulingPolicy.minCount: How many pods there must be room for at once.
+Workload: Templates of the groups that a workload's pods belong to.
+WorkloadSpec.controllerRef: The object that the workload stands for.
+WorkloadSpec.podGroupTemplates: The templates, at most eight, which cannot be added or removed later.
 PriorityClass: A named priority.
 PriorityClass.value: The priority; pods of higher value come first.
 PriorityClass.globalDefault: Pods that name no class get this one.

@@ -39,6 +39,7 @@ apps/v1: Deployment ReplicaSet ControllerRevision StatefulSet DaemonSet
 batch/v1: Job CronJob
 policy/v1: PodDisruptionBudget Eviction
 scheduling.k8s.io/v1: PriorityClass
+scheduling.k8s.io/v1beta1: PodGroup Workload
 coordination.k8s.io/v1: Lease
 autoscaling/v1: Scale HorizontalPodAutoscaler=autoscaling.HorizontalPodAutoscaler
 autoscaling/v2: HorizontalPodAutoscaler=autoscalingv2.HorizontalPodAutoscaler
@@ -65,6 +66,8 @@ Affinity
  3 podAntiAffinity PodAntiAffinity
 AggregationRule
  1 clusterRoleSelectors []LabelSelector- atomic
+AllCompositeDisruptionMode
+AllDisruptionMode
 AppArmorProfile
  1 type AppArmorProfileType+!
  2 localhostProfile string
@@ -87,6 +90,7 @@ AzureFileVolumeSource
  1 secretName string+!
  2 shareName string+!
  3 readOnly bool-
+BasicSchedulingPolicy
 Binding
  0 kind string-
  0 apiVersion string-
@@ -162,6 +166,27 @@ ClusterTrustBundleProjection
  5 optional bool
  4 path string+!
  6 user int64
+CompositeBasicSchedulingPolicy
+CompositeDisruptionMode
+ 1 single SingleCompositeDisruptionMode
+ 2 all AllCompositeDisruptionMode
+CompositeGangSchedulingPolicy
+ 1 minGroupCount int32+!
+CompositePodGroupSchedulingConstraints
+ 1 topology []schedulingbeta1.TopologyConstraint- atomic
+CompositePodGroupSchedulingPolicy
+ 1 basic CompositeBasicSchedulingPolicy
+ 2 gang CompositeGangSchedulingPolicy
+CompositePodGroupTemplate
+ 1 name string+!
+ 2 schedulingPolicy CompositePodGroupSchedulingPolicy+!
+ 3 schedulingConstraints CompositePodGroupSchedulingConstraints
+ 4 disruptionMode CompositeDisruptionMode
+ 5 priorityClassName string-
+ 6 priority int32
+ 7 preemptionPolicy PreemptionPolicy
+ 8 podGroupTemplates []PodGroupTemplate- map=name
+ 9 compositePodGroupTemplates []CompositePodGroupTemplate- map=name
 Condition
  1 type string+!
  2 status ConditionStatus+!
@@ -462,6 +487,9 @@ DeploymentStatus
 DeploymentStrategy
  1 type DeploymentStrategyType-
  2 rollingUpdate RollingUpdateDeployment
+DisruptionMode
+ 1 single SingleDisruptionMode
+ 2 all AllDisruptionMode
 DownwardAPIProjection
  1 items []DownwardAPIVolumeFile- atomic
 DownwardAPIVolumeFile
@@ -626,6 +654,8 @@ GRPCAction
  1 port int32+!
  2 service string~
  3 mode GRPCProbeMode
+GangSchedulingPolicy
+ 1 minCount int32+!
 GitRepoVolumeSource
  1 repository string+!
  2 revision string-
@@ -722,7 +752,7 @@ Ingress
  3 status IngressStatus+
 IngressBackend
  4 service IngressServiceBackend
- 3 resource TypedLocalObjectReference
+ 3 resource core.TypedLocalObjectReference
 IngressClass
  0 kind string-
  0 apiVersion string-
@@ -1203,7 +1233,7 @@ PersistentVolumeClaimSpec
  3 volumeName string-
  5 storageClassName string
  6 volumeMode PersistentVolumeMode
- 7 dataSource TypedLocalObjectReference
+ 7 dataSource core.TypedLocalObjectReference
  8 dataSourceRef TypedObjectReference
  9 volumeAttributesClassName string
 PersistentVolumeClaimStatus
@@ -1340,6 +1370,46 @@ PodFailurePolicyRule
  1 action PodFailurePolicyAction+!
  2 onExitCodes PodFailurePolicyOnExitCodesRequirement
  3 onPodConditions []PodFailurePolicyOnPodConditionsPattern- atomic
+PodGroup
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec PodGroupSpec+!
+ 3 status PodGroupStatus+
+PodGroupResourceClaim
+ 1 name string+!
+ 2 resourceClaimName string
+ 3 resourceClaimTemplateName string
+PodGroupResourceClaimStatus
+ 1 name string+!
+ 2 resourceClaimName string
+PodGroupSchedulingConstraints
+ 1 topology []schedulingbeta1.TopologyConstraint- atomic
+PodGroupSchedulingPolicy
+ 1 basic BasicSchedulingPolicy
+ 2 gang GangSchedulingPolicy
+PodGroupSpec
+ 1 parentCompositePodGroupName string
+ 2 workloadRef WorkloadReference
+ 3 schedulingPolicy PodGroupSchedulingPolicy+!
+ 4 schedulingConstraints PodGroupSchedulingConstraints
+ 5 resourceClaims []PodGroupResourceClaim- patch=merge,retainKeys:name map=name
+ 6 disruptionMode DisruptionMode
+ 7 priorityClassName string-
+ 8 priority int32
+ 9 preemptionPolicy PreemptionPolicy
+PodGroupStatus
+ 1 conditions []Condition- patch=merge:type map=type
+ 2 resourceClaimStatuses []PodGroupResourceClaimStatus- patch=merge,retainKeys:name map=name
+PodGroupTemplate
+ 1 name string+!
+ 2 schedulingPolicy PodGroupSchedulingPolicy+!
+ 3 schedulingConstraints PodGroupSchedulingConstraints~
+ 4 resourceClaims []PodGroupResourceClaim- patch=merge,retainKeys:name map=name
+ 5 disruptionMode DisruptionMode
+ 6 priorityClassName string-
+ 7 priority int32
+ 8 preemptionPolicy PreemptionPolicy
 PodIP
  1 ip string+!
 PodOS
@@ -1801,6 +1871,8 @@ SessionAffinityConfig
  1 clientIP ClientIPConfig
 ShardInfo
  1 selector string+!
+SingleCompositeDisruptionMode
+SingleDisruptionMode
 SleepAction
  1 seconds int64+!
 StatefulSet
@@ -1967,8 +2039,6 @@ Toleration
  3 value string-
  4 effect TaintEffect-
  5 tolerationSeconds int64
-TopologyConstraint
- 1 key string+!
 TopologySelectorLabelRequirement
  1 key string+!
  2 values []string! atomic
@@ -1983,10 +2053,6 @@ TopologySpreadConstraint
  6 nodeAffinityPolicy NodeInclusionPolicy
  7 nodeTaintsPolicy NodeInclusionPolicy
  8 matchLabelKeys []string- atomic
-TypedLocalObjectReference atomic
- 1 apiGroup string~
- 2 kind string+!
- 3 name string+!
 TypedObjectReference
  1 apiGroup string~
  2 kind string+!
@@ -2104,6 +2170,11 @@ WindowsSecurityContextOptions
  2 gmsaCredentialSpec string
  3 runAsUserName string
  4 hostProcess bool
+Workload
+ 0 kind string-
+ 0 apiVersion string-
+ 1 metadata ObjectMeta+
+ 2 spec WorkloadSpec+!
 WorkloadPodGroupAllDisruptionMode
 WorkloadPodGroupBasicSchedulingPolicy
 WorkloadPodGroupDisruptionMode
@@ -2116,11 +2187,18 @@ WorkloadPodGroupResourceClaim
  2 resourceClaimName string
  3 resourceClaimTemplateName string
 WorkloadPodGroupSchedulingConstraints
- 1 topology []TopologyConstraint- atomic
+ 1 topology []schedulingalpha3.TopologyConstraint- atomic
 WorkloadPodGroupSchedulingPolicy
  1 basic WorkloadPodGroupBasicSchedulingPolicy
  2 gang WorkloadPodGroupGangSchedulingPolicy
 WorkloadPodGroupSingleDisruptionMode
+WorkloadReference
+ 1 workloadName string+!
+ 2 templateName string+!
+WorkloadSpec
+ 1 controllerRef schedulingbeta1.TypedLocalObjectReference
+ 2 podGroupTemplates []PodGroupTemplate map=name
+ 3 compositePodGroupTemplates []CompositePodGroupTemplate- map=name
 autoscaling.CrossVersionObjectReference atomic
  1 kind string+!
  2 name string+!
@@ -2191,6 +2269,10 @@ core.Event
 core.EventSeries
  1 count int32-
  2 lastObservedTime microtime+
+core.TypedLocalObjectReference atomic
+ 1 apiGroup string~
+ 2 kind string+!
+ 3 name string+!
 discovery.EndpointPort atomic
  1 name string
  2 protocol Protocol
@@ -2217,4 +2299,12 @@ events.Event
 events.EventSeries
  1 count int32+!
  2 lastObservedTime microtime+!
+schedulingalpha3.TopologyConstraint
+ 1 key string+!
+schedulingbeta1.TopologyConstraint
+ 1 key string+!
+schedulingbeta1.TypedLocalObjectReference
+ 1 apiGroup string-
+ 2 kind string+!
+ 3 name string+!
 """
