@@ -9,7 +9,7 @@ import msgspec
 
 from elbowroom.api.fielderrors import FieldError, invalid
 from elbowroom.apiserver import discovery
-from elbowroom.apiserver.definitions import structural, values
+from elbowroom.apiserver.definitions import expressions, structural, values
 from elbowroom.apiserver.definitions.rules import is_true
 from elbowroom.apiserver.definitions.structural import META_FIELDS
 from elbowroom.apiserver.faces import Face
@@ -131,6 +131,7 @@ class CustomStrategy(Strategy):
         subresources = version.get("subresources") or {}
         self.has_status = "status" in subresources
         self._scale: Node | None = subresources.get("scale")
+        self._rules = expressions.node_of(self.schema, is_root=True)
 
     @property
     def list_kind(self) -> str:
@@ -152,13 +153,25 @@ class CustomStrategy(Strategy):
             new.pop("status", None)
 
     def validate_create(self, context: Context, new: Document) -> list[FieldError]:
+        found = self._schema_errors(new)
+        return found + self.rule_errors(context, found, new, None)
+
+    def _schema_errors(self, new: Document) -> list[FieldError]:
         found = values.errors(self.schema, new)
         return [*found, *self.scale_errors(new, "specReplicasPath", "statusReplicasPath"), *values.list_errors(self.schema, new)]
 
     def validate_update(self, context: Context, new: Document, old: Node) -> list[FieldError]:
         """What was wrong before and did not change may stay (ratcheting)."""
         before = {*values.errors(self.schema, dict(old)), *values.list_errors(self.schema, dict(old))}
-        return [error for error in self.validate_create(context, new) if error not in before]
+        found = [error for error in self._schema_errors(new) if error not in before]
+        return found + self.rule_errors(context, found, new, old)
+
+    def rule_errors(self, context: Context, found: list[FieldError], new: Node, old: Node | None) -> list[FieldError]:
+        """The rules of the schema that an object breaks, if it is not too wrong already to ask."""
+        if self._rules is None:
+            return []
+        blocked = expressions.blocked(found)
+        return [blocked] if blocked is not None else expressions.errors(self._rules, new, old, warnings=context.warnings)
 
     def scale_errors(self, document: Node, *paths: str) -> list[FieldError]:
         """Counts of replicas that are none."""
@@ -199,7 +212,8 @@ class CustomStatusStrategy(CustomStrategy):
         if schema is not None and "status" in new:
             before = values.errors(schema, old.get("status"), "", "status") if "status" in old else []
             found = [error for error in values.errors(schema, new["status"], "", "status") if error not in before]
-        return found + self.scale_errors(new, "statusReplicasPath")
+        found += self.scale_errors(new, "statusReplicasPath")
+        return found + self.rule_errors(context, found, new, old)
 
     def spec_changed(self, new: Document, old: Node) -> bool:
         return False

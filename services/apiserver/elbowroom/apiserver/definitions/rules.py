@@ -1,4 +1,4 @@
-"""Is a CustomResourceDefinition valid? Upstream's rules and words, without those of CEL: expressions are kept and not evaluated."""
+"""Is a CustomResourceDefinition valid? Upstream's rules and words."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from elbowroom.api.names import dns1035_label, dns1123_subdomain
-from elbowroom.apiserver.definitions import structural, values
+from elbowroom.apiserver.definitions import expressions, structural, values
 from elbowroom.apiserver.definitions.structural import EMBEDDED, INT_OR_STRING, PRESERVES
 from elbowroom.apiserver.jsonpath import JsonPathError, steps
 
@@ -279,7 +279,8 @@ def schema_errors(schema: Node, at: str) -> Errors:
         found.insert(0, forbidden(f"{at}.nullable", "nullable cannot be true at the root"))
     if not found:
         found += _default_errors(schema, at)
-    return found + _extension_errors(schema, at)
+    found += _extension_errors(schema, at)
+    return found or expressions.definition_errors(schema, at)
 
 
 def _structural_errors(schema: Node, at: str, level: str) -> Errors:
@@ -429,6 +430,7 @@ def _extension_errors(schema: Node, at: str) -> Errors:
     if schema.get(PRESERVES) is False:
         found.append(invalid(f"{at}.{PRESERVES}", False, "must be true or undefined"))
     found += _list_errors(schema, kind, at)
+    found += expressions.statement_errors(schema, at)
     if isinstance(more, dict):
         found += _extension_errors(more, f"{at}.additionalProperties")
     for name, inner in (schema.get("properties") or _NO_FIELDS).items():
