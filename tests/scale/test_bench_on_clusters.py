@@ -3,7 +3,7 @@
 import pytest
 import uvloop
 
-from elbowroom.deploy.bench import preempting, serving
+from elbowroom.deploy.bench import aims, preempting, serving
 from elbowroom.deploy.bench.clusters import Running
 from elbowroom.deploy.bench.figures import Figure
 
@@ -40,11 +40,20 @@ def test_the_api_benchmarks_come_to_their_end_and_leave_no_pod() -> None:
             *await serving.many_watchers(cluster, readers=10, rate=50, seconds=0.4),
             *await serving.on_the_bus(cluster, writers=2, seconds=0.2, trials=3),
             *await serving.get_pod(cluster, requests=1),
+            *await aims.api(cluster, seconds=0.2, readers=5),
         ]
 
     with Running(0) as cluster:
         figures = {figure.name: figure for figure in uvloop.run(taken())}
     assert {"get-pod-p50", "list-20", "write-to-watch-p50", "fan-out-5", "watchers-10", "bus-patches"} <= set(figures)
+    assert {"aim-http-patches", "aim-bus-patches", "aim-bus-watch", "aim-http-watch", "aim-fan-out"} <= set(figures)
     assert all(figure.value > 0 and (figure.limit is None or figure.limit > 0) for figure in figures.values())
     assert figures["watchers-10"].details["missed"] == 0
     assert [figure.name for figure in serving.decoding(times=100)] == ["decode-pod"]
+
+
+def test_the_aims_are_taken_on_full_nodes_and_each_that_grows_takes_its_victim() -> None:
+    taken = {figure.name: figure for figure in aims.resizes(nodes=4, pods_a_node=3, paced=4, stormed=5, growing=4)}
+    assert list(taken) == ["aim-resizes", "aim-resize-p50", "aim-resize-p99", "aim-preemption", "aim-preemption-p50"]
+    assert all(figure.value > 0 and figure.limit_is == "aim" for figure in taken.values())
+    assert taken["aim-preemption"].details["victims taken"] == taken["aim-preemption"].details["victims needed"] == 4

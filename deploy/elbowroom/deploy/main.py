@@ -78,6 +78,7 @@ class Suite(StrEnum):
     API = "api"
     RESIZE_PREEMPTION = "resize-preemption"
     HISTORIES = "histories"
+    AIMS = "aims"
 
 
 def _print_version(wanted: bool) -> None:

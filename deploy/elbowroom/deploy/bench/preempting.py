@@ -61,9 +61,9 @@ def manifests(nodes: int, wished: Sequence[Wish]) -> list[dict[str, Any]]:
     for node in range(1, nodes + 1):
         wish = by_node.get(node)
         if wish is None:
-            made.append(_pod(f"fill-{node}", node, LOW, f"{NODE_GI}Gi"))
+            made.append(pod_on(f"fill-{node}", node, LOW, f"{NODE_GI}Gi"))
         else:
-            made += [_pod(wish.name, node, HIGH, "1Gi"), *(_pod(name, node, LOW, "1Gi") for name in wish.neighbours)]
+            made += [pod_on(wish.name, node, HIGH, "1Gi"), *(pod_on(name, node, LOW, "1Gi") for name in wish.neighbours)]
     return made
 
 
@@ -71,23 +71,24 @@ def of_size(nodes: int, episodes: int = EPISODES, alone: int = ALONE) -> list[Fi
     """The figures with so many nodes: ``alone`` episodes one after the other, then the rest, sixteen at a time."""
     options = ("--kubelets-per-process", "1000", "--node-memory", f"{NODE_GI}Gi")
     with Running(nodes, *options) as cluster:
-        return uvloop.run(_measured(cluster, nodes, wishes(nodes, episodes), alone))
+        return uvloop.run(measured(cluster, nodes, wishes(nodes, episodes), alone))
 
 
-async def _measured(cluster: Running, nodes: int, wished: list[Wish], alone: int) -> list[Figure]:
+async def measured(cluster: Running, nodes: int, wished: list[Wish], alone: int) -> list[Figure]:
+    """Both phases on a cluster of empty nodes."""
     round_trip, syncs = zmq_round_trip_ms(cluster.scratch), fdatasyncs_per_second(cluster.scratch)
     context = context_of(cluster.kubeconfig)
     lanes = [await Connection.open(context) for _ in range(LANES)]
     for name, value in ((HIGH, 1000), (LOW, 1)):
-        await _asked(lanes[0], "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
+        await asked(lanes[0], "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
     async with watching(context) as pods:
         made = manifests(nodes, wished)
         patience = PATIENCE_SECONDS + PATIENCE_SECONDS_A_POD * len(made)
-        await _fill(lanes[:CONNECTIONS], made, pods, patience)
+        await fill(lanes[:CONNECTIONS], made, pods, patience)
         first, rest = wished[: min(alone, len(wished) // 2)], wished[min(alone, len(wished) // 2) :]
-        slow = [await _episode(lanes[0], wish, pods, patience) for wish in first]
+        slow = [await episode(lanes[0], wish, pods, patience) for wish in first]
         spent, began = cluster.cpu_seconds(), time.perf_counter()
-        quick = await _at_once(lanes, rest, pods, patience)
+        quick = await at_once(lanes, rest, pods, patience)
         took, after = time.perf_counter() - began, cluster.cpu_seconds()
         taken = sum(name not in pods.now for wish in wished for name in wish.neighbours)
     for lane in lanes:
@@ -124,10 +125,12 @@ async def _measured(cluster: Running, nodes: int, wished: list[Wish], alone: int
     ]
 
 
-async def _fill(lanes: Sequence[Connection], made: Sequence[dict[str, Any]], pods: Pods, patience: float) -> None:
+async def fill(lanes: Sequence[Connection], made: Sequence[dict[str, Any]], pods: Pods, patience: float) -> None:
+    """Create the pods; returns once all run."""
+
     async def one(lane: int) -> None:
         for manifest in made[lane :: len(lanes)]:
-            await _asked(lanes[lane], "POST", PODS, manifest)
+            await asked(lanes[lane], "POST", PODS, manifest)
 
     await asyncio.gather(*(one(lane) for lane in range(len(lanes))))
     names = [manifest["metadata"]["name"] for manifest in made]
@@ -136,33 +139,37 @@ async def _fill(lanes: Sequence[Connection], made: Sequence[dict[str, Any]], pod
 
 async def filled(lanes: Sequence[Connection], nodes: int, pods: Pods) -> None:
     """Fill so many nodes with a pod each; returns once all run."""
-    await _asked(lanes[0], "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": LOW}, "value": 1})
-    await _fill(lanes, manifests(nodes, []), pods, PATIENCE_SECONDS + PATIENCE_SECONDS_A_POD * nodes)
+    await asked(lanes[0], "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": LOW}, "value": 1})
+    await fill(lanes, manifests(nodes, []), pods, PATIENCE_SECONDS + PATIENCE_SECONDS_A_POD * nodes)
 
 
-async def _at_once(lanes: Sequence[Connection], rest: Sequence[Wish], pods: Pods, patience: float) -> list[float]:
+async def at_once(lanes: Sequence[Connection], rest: Sequence[Wish], pods: Pods, patience: float) -> list[float]:
+    """An episode for each, as many at a time as there are connections."""
+
     async def one(lane: int) -> list[float]:
-        return [await _episode(lanes[lane], wish, pods, patience) for wish in rest[lane :: len(lanes)]]
+        return [await episode(lanes[lane], wish, pods, patience) for wish in rest[lane :: len(lanes)]]
 
     return [took for each in await asyncio.gather(*(one(lane) for lane in range(len(lanes)))) for took in each]
 
 
-async def _episode(lane: Connection, wish: Wish, pods: Pods, patience: float) -> float:
+async def episode(lane: Connection, wish: Wish, pods: Pods, patience: float) -> float:
     """Milliseconds from the PATCH sent until a watch shows what it asked for."""
     body = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"memory": wish.memory}}}]}}
     began = time.perf_counter()
-    await _asked(lane, "PATCH", f"{PODS}/{wish.name}/resize", body, PATCH)
+    await asked(lane, "PATCH", f"{PODS}/{wish.name}/resize", body, PATCH)
     done = await pods.until(wish.name, lambda pod: pod is not None and pod.actual("memory") == wish.memory, patience)
     return 1000 * (done - began)
 
 
-async def _asked(lane: Connection, method: str, path: str, body: Any, kind: str = "application/json") -> None:
+async def asked(lane: Connection, method: str, path: str, body: Any, kind: str = "application/json") -> None:
+    """A request that is to succeed."""
     status, raw = await lane.request(method, path, body, kind)
     if status >= 300:
         raise UserError(f"the bench failed: {method} {path}: {status} {raw.decode(errors='replace')[:300]}")
 
 
-def _pod(name: str, node: int, priority: str, memory: str) -> dict[str, Any]:
+def pod_on(name: str, node: int, priority: str, memory: str) -> dict[str, Any]:
+    """A pod that is bound when it is made."""
     requests = {"cpu": "10m", "memory": memory}
     containers = [{"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": requests}}]
     spec = {

@@ -43,7 +43,7 @@ def pending_pod(name: str) -> dict[str, Any]:
 
 async def get_pod(cluster: Running | Other, requests: int = 1000) -> list[Figure]:
     """GET of a pod, one after the other on one connection."""
-    async with _pods(cluster, 1) as (lanes, names):
+    async with pending_pods(cluster, 1) as (lanes, names):
         times, size = [], 0
         for _ in range(requests):
             took, raw = await _timed(lanes[0], "GET", f"{PODS}/{names[0]}")
@@ -65,7 +65,7 @@ async def get_pod(cluster: Running | Other, requests: int = 1000) -> list[Figure
 
 async def list_pods(cluster: Running | Other, count: int = 5000, lists: int = 20) -> list[Figure]:
     """LIST of many pods, and of them in pages of 500."""
-    async with _pods(cluster, count) as (lanes, _):
+    async with pending_pods(cluster, count) as (lanes, _):
         times, size = [], 0
         for _ in range(lists):
             took, raw = await _timed(lanes[0], "GET", PODS)
@@ -95,7 +95,7 @@ async def list_pods(cluster: Running | Other, count: int = 5000, lists: int = 20
 
 async def write_to_watch(cluster: Running | Other, trials: int = 300) -> list[Figure]:
     """A PATCH sent until a watch of all pods tells of it, over HTTP; nothing else going on."""
-    async with _pods(cluster, 1) as (lanes, names), _watchers(cluster, [""]) as watchers:
+    async with pending_pods(cluster, 1) as (lanes, names), _watchers(cluster, [""]) as watchers:
         times = [await _told(lanes[0], names[0], number, watchers) for number in range(trials)]
     return [
         Figure(
@@ -112,7 +112,7 @@ async def write_to_watch(cluster: Running | Other, trials: int = 300) -> list[Fi
 
 async def fan_out(cluster: Running | Other, readers: int = 100, trials: int = 50) -> list[Figure]:
     """A PATCH sent until the last of many watches of all pods has told of it; the client decodes nothing but revisions."""
-    async with _pods(cluster, 1) as (lanes, names), _watchers(cluster, [""] * readers) as watchers:
+    async with pending_pods(cluster, 1) as (lanes, names), _watchers(cluster, [""] * readers) as watchers:
         times = [await _told(lanes[0], names[0], number, watchers) for number in range(trials)]
     return [
         Figure(
@@ -130,7 +130,7 @@ async def fan_out(cluster: Running | Other, readers: int = 100, trials: int = 50
 async def many_watchers(cluster: Running | Other, readers: int = 500, rate: int = 200, seconds: float = 5.0) -> list[Figure]:
     """Many watches, each of a pod of its own, while so many changes a second are made: how late each is told."""
     selectors = [f"&fieldSelector=metadata.name%3D{_name(number)}" for number in range(readers)]
-    async with _pods(cluster, readers) as (lanes, names), _watchers(cluster, selectors) as watchers:
+    async with pending_pods(cluster, readers) as (lanes, names), _watchers(cluster, selectors) as watchers:
         began = time.perf_counter()
 
         async def one(lane: int) -> list[float]:
@@ -169,7 +169,7 @@ async def on_the_bus(cluster: Running, writers: int = 16, seconds: float = 3.0, 
         async def write(name: str) -> int:
             done = 0
             while time.perf_counter() < until:
-                await client.document(_annotated(name, done))
+                await client.document(annotated(name, done))
                 done += 1
             return done
 
@@ -205,7 +205,7 @@ async def _bus_latency(client: BusClient, name: str, trials: int) -> list[float]
     await anext(changes)
     for number in range(trials):
         began = time.perf_counter()
-        writing = asyncio.ensure_future(client.document(_annotated(name, f"w{number}")))
+        writing = asyncio.ensure_future(client.document(annotated(name, f"w{number}")))
         await anext(changes)
         times.append(1000 * (time.perf_counter() - began))
         await writing
@@ -213,7 +213,8 @@ async def _bus_latency(client: BusClient, name: str, trials: int) -> list[float]
     return times
 
 
-def _annotated(name: str, value: object) -> Any:
+def annotated(name: str, value: object) -> Any:
+    """The request that writes ``value`` into a pod's annotation."""
     body = {"metadata": {"annotations": {"bench": str(value)}}}
     return patch("pods", name, body, namespace="default", kind=MERGE_PATCH)
 
@@ -254,7 +255,7 @@ def _name(number: int) -> str:
 
 
 @asynccontextmanager
-async def _pods(cluster: Running | Other, count: int) -> AsyncIterator[tuple[list[Connection], list[str]]]:
+async def pending_pods(cluster: Running | Other, count: int) -> AsyncIterator[tuple[list[Connection], list[str]]]:
     """So many pods, and connections; they are gone afterwards."""
     context = context_of(cluster.kubeconfig)
     lanes = [await Connection.open(context) for _ in range(CONNECTIONS)]
