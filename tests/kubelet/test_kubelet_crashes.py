@@ -380,6 +380,25 @@ def test_a_runtime_whose_connection_was_replaced_in_a_resize_is_asked_again() ->
     assert world.container("a")["restartCount"] == 0
 
 
+@pytest.mark.parametrize("profile", ["lab", "v1.37"])
+def test_a_call_whose_success_was_not_recorded_is_made_again(profile: str) -> None:
+    """RC-93: the runtime applied it, and the kubelet died before it could write that down."""
+    world = World(profile=profile)
+    world.api.create("pods", a_pod("a", guaranteed("x", "200m", "100Mi")))
+    world.run(2)
+    world.api.resize("a", "x", requests={"cpu": "400m"}, limits={"cpu": "400m"})
+    world.until(lambda: any(note["ok"] for note in world.noted("rt.update.end")))
+    world.kill_kubelet()
+    uid = world.api.objects["pods"]["ns/a"]["metadata"]["uid"]
+    assert world.disk("actuated_pods_state")[uid]["ContainerResources"]["x"]["limits"]["cpu"] == "200m"
+    world.calls.clear()
+    world.start_kubelet()
+    world.until(lambda: is_sized(world, "a", "x", "400m", "100Mi"))
+    world.run(60)
+    assert [method for method, _ in world.calls].count("UpdateContainerResources") == 1
+    assert world.disk("actuated_pods_state")[uid]["ContainerResources"]["x"]["limits"]["cpu"] == "400m"
+
+
 @pytest.mark.parametrize("ending", ["reconnect", "kubelet"])
 def test_an_update_that_nobody_waits_for_any_more_never_comes_into_force(ending: str) -> None:
     """What the kubelet sees when it looks is final: its pod's cgroup comes down for a newer allocation, and no update of an older

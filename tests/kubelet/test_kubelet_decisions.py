@@ -548,7 +548,8 @@ def shapes(made: actuation.Plan) -> list[Any]:
     for operation in made.operations:
         match operation:
             case WritePod():
-                found.append(("pod up" if operation.grows else "pod down", operation.resource))
+                part = "limit" if operation.resources.cpu_quota or operation.resources.memory_limit_bytes else "request"
+                found.append((f"pod {part} {'up' if operation.grows else 'down'}", operation.resource))
             case UpdateContainer():
                 found.append((operation.name, operation.resource))
             case NotifySandbox():
@@ -564,17 +565,25 @@ def full(name: str, cpu: int, memory: int) -> dict[str, Any]:
 def test_decreases_come_first_from_the_last_container_and_the_pod_shrinks_last() -> None:
     old = a_pod(full("x", 100, 100), full("y", 100, 100), full("z", 100, 100))
     new = a_pod(full("x", 50, 100), full("y", 200, 100), full("z", 40, 100))
-    assert shapes(plan_of(old, new)) == [("z", "cpu"), ("x", "cpu"), ("y", "cpu"), ("pod down", "cpu"), ("told", "cpu")]
+    assert [name for name, _ in shapes(plan_of(old, new)) if name != "told"] == [
+        "z",
+        "x",
+        "y",
+        "pod request down",
+        "pod limit down",
+    ]
 
 
 def test_memory_is_done_before_cpu_and_a_container_that_needs_both_is_told_twice() -> None:
     old, new = a_pod(full("x", 100, 100)), a_pod(full("x", 200, 200))
     made = plan_of(old, new)
     assert shapes(made) == [
-        ("pod up", "memory"),
+        ("pod limit up", "memory"),
         ("told", "memory"),
         ("x", "memory"),
-        ("pod up", "cpu"),
+        ("pod limit up", "cpu"),
+        ("told", "cpu"),
+        ("pod request up", "cpu"),
         ("told", "cpu"),
         ("x", "cpu"),
     ]
@@ -593,16 +602,46 @@ def test_init_containers_are_visited_from_the_last() -> None:
 def test_the_runtime_is_told_of_the_pod_first_where_that_may_block() -> None:
     old, new = a_pod(full("x", 100, 100)), a_pod(full("x", 200, 100))
     made = plan_of(old, new, notify_first=True)
-    assert shapes(made) == [("told", "cpu"), ("pod up", "cpu"), ("x", "cpu")]
-    write = next(o for o in made.operations if isinstance(o, WritePod))
-    assert write.undo is not None and write.undo.cpu_quota == 10_000
+    assert [name for name, _ in shapes(made)] == ["told", "pod limit up", "told", "pod request up", "x"]
+    told = [(o.resources.cpu_quota, o.resources.cpu_shares) for o in made.operations if isinstance(o, NotifySandbox)]
+    assert told == [(20_000, 102), (20_000, 204)]
+    undo = [o.undo for o in made.operations if isinstance(o, WritePod)]
+    assert [(u.cpu_quota, u.cpu_shares) for u in undo if u is not None] == [(10_000, 102), (20_000, 102)]
+
+
+def test_a_limit_and_a_request_that_move_apart_are_written_each_in_its_own_turn() -> None:
+    old = a_pod(a_container("x", "200m", limits={"cpu": "300m"}))
+    new = a_pod(a_container("x", "100m", limits={"cpu": "400m"}))
+    assert [name for name, _ in shapes(plan_of(old, new)) if name != "told"] == ["pod limit up", "x", "pod request down"]
+
+
+LEVELS = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
+
+
+def test_the_pods_own_amounts_are_in_force_resource_by_resource() -> None:
+    """A resize that fails at cpu has done with memory (RC-186)."""
+    old = a_pod(a_container("x"), resources={"requests": {"cpu": "500m", "memory": "512Mi"}})
+    new = a_pod(a_container("x"), resources=LEVELS)
+    recorded = old.spec.resources
+    for operation in plan_of(old, new).operations:
+        if isinstance(operation, actuation.RecordLevel):
+            recorded = operation.after(recorded)
+            if operation.resource == "memory":
+                assert msgspec.to_builtins(recorded) == {
+                    "requests": {"cpu": "500m", "memory": "1Gi"},
+                    "limits": {"memory": "0"},  # as upstream writes where the pod says something of another resource
+                }
+    assert msgspec.to_builtins(recorded) == {"requests": LEVELS["requests"], "limits": {"cpu": "2", "memory": "0"}}
+    sandbox = a_sandbox(new, actuation.pod_config(new))
+    layer = PodResources(containers=desired(new, CONFIG).containers, level=recorded)
+    assert not actuation.in_progress(new, layer, sandbox), "an explicit zero is no difference"
 
 
 def test_containers_that_restart_are_not_updated() -> None:
     restarting = {**full("x", 100, 100), "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}
     old = a_pod(restarting, full("y", 100, 100))
     new = a_pod({**restarting, "resources": full("x", 200, 100)["resources"]}, full("y", 200, 100))
-    assert [name for name, _ in shapes(plan_of(old, new))] == ["pod up", "told", "y"]
+    assert [name for name, _ in shapes(plan_of(old, new)) if name != "told"] == ["pod limit up", "pod request up", "y"]
     config = actuation.pod_config(old)
     assert actuation.to_restart(new, desired(old, CONFIG), a_sandbox(old, config)) == ("x",)
 

@@ -37,7 +37,7 @@ def beside(*counts: Resources) -> Crowd:
         (
             {"memory": GI, "example.com/a": 1, "cpu": 1, "ephemeral-storage": 1},
             [{}],
-            {"pods": "1"},
+            {"pods": "1", "example.com/a": "0"},
             [
                 Lack("pods", 1, 1, 1),
                 Lack("cpu", 1, 0, 0),
@@ -46,6 +46,12 @@ def beside(*counts: Resources) -> Crowd:
                 Lack("example.com/a", 1, 0, 0),
             ],
         ),
+        (
+            {"example.com/a": 1, "kubernetes.io/b": 1},
+            [],
+            {},
+            [Lack("kubernetes.io/b", 1, 0, 0)],
+        ),  # what no node names is the cluster's
     ],
 )
 def test_what_is_lacking(request_: Resources, others: list[Resources], allocatable: dict[str, str], short: list[Lack]) -> None:

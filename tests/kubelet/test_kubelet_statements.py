@@ -17,6 +17,7 @@ from elbowroom.wire.cri import (
     ContainerState,
     LinuxResources,
     SandboxState,
+    SetPodCgroup,
     UpdateContainerResources,
     UpdatePodSandboxResources,
     UpdateWorkload,
@@ -347,11 +348,12 @@ def test_a_pod_cgroup_that_cannot_be_written_takes_back_what_the_runtime_was_tol
 @pytest.mark.parametrize(
     ("requests", "calls"),
     [
-        ({"cpu": "200m"}, {"UpdateContainerResources": 1, "SetPodCgroup": 1, "UpdatePodSandboxResources": 1}),
+        # The pod's cpu limit and request are written apart (RC-107), and the runtime is told of each.
+        ({"cpu": "200m"}, {"UpdateContainerResources": 1, "SetPodCgroup": 2, "UpdatePodSandboxResources": 2}),
         ({"memory": "300Mi"}, {"UpdateContainerResources": 1, "SetPodCgroup": 1, "UpdatePodSandboxResources": 1}),
-        ({"cpu": "200m", "memory": "300Mi"}, {"UpdateContainerResources": 2, "SetPodCgroup": 2, "UpdatePodSandboxResources": 2}),
-        ({"cpu": "50m", "memory": "300Mi"}, {"UpdateContainerResources": 2, "SetPodCgroup": 2, "UpdatePodSandboxResources": 2}),
-        ({"cpu": "50m", "memory": "100Mi"}, {"UpdateContainerResources": 2, "SetPodCgroup": 2, "UpdatePodSandboxResources": 2}),
+        ({"cpu": "200m", "memory": "300Mi"}, {"UpdateContainerResources": 2, "SetPodCgroup": 3, "UpdatePodSandboxResources": 3}),
+        ({"cpu": "50m", "memory": "300Mi"}, {"UpdateContainerResources": 2, "SetPodCgroup": 3, "UpdatePodSandboxResources": 3}),
+        ({"cpu": "50m", "memory": "100Mi"}, {"UpdateContainerResources": 2, "SetPodCgroup": 3, "UpdatePodSandboxResources": 3}),
     ],
 )
 def test_a_resize_is_exactly_so_many_calls_and_two_status_patches(
@@ -369,7 +371,7 @@ def test_a_resize_is_exactly_so_many_calls_and_two_status_patches(
     assert world.metric("kubelet_pod_resize_duration_milliseconds_count", success="true") == 1
 
 
-def test_of_two_containers_each_is_updated_once_a_resource_and_the_pod_is_written_once() -> None:
+def test_of_two_containers_each_is_updated_once_a_resource_and_each_value_of_the_pod_is_written_once() -> None:
     world = running(World(), a_pod("a", guaranteed("x"), guaranteed("y"), guaranteed("z")))
     world.calls.clear()
     patches = len(world.api.patches)
@@ -388,7 +390,13 @@ def test_of_two_containers_each_is_updated_once_a_resource_and_the_pod_is_writte
         ("y", 5_000),
         ("x", 20_000),
     ]
-    assert made(world).count("SetPodCgroup") == 2 and len(world.api.patches) - patches == 2
+    written = [decode_value(body, SetPodCgroup).resources for m, body in world.calls if m == "SetPodCgroup"]
+    assert [(r.memory_limit_bytes >> 20, r.cpu_quota, r.cpu_shares) for r in written] == [
+        (700, 0, 0),
+        (0, 35_000, 0),
+        (0, 0, 358),
+    ]
+    assert len(world.api.patches) - patches == 2
 
 
 def test_a_limits_only_resize_and_one_that_changes_only_the_notation() -> None:

@@ -78,6 +78,28 @@ def test_memory_is_kept_in_pages() -> None:
     assert written(V2, LinuxResources(memory_limit_bytes=100_000_000)).memory == 99_999_744
 
 
+def swaps(text: str) -> LinuxResources:
+    return LinuxResources(unified={"memory.swap.max": text})
+
+
+def test_on_v2_the_file_says_what_may_be_swapped_out() -> None:
+    assert written(V2, swaps("100000000")).swap == 99_999_744
+    assert written(V2, swaps("max")).swap == -1
+    assert written(V2, LinuxResources(memory_limit_bytes=MI), Cgroup(swap=4096)).swap == 4096
+    assert (
+        refused(V2, swaps("lots")).message
+        == 'failed to write "lots": write /sys/fs/cgroup/kubepods/podu/c/memory.swap.max: invalid argument'
+    )
+    assert written(V1, swaps("100000000")).swap == 0
+
+
+def test_on_v1_it_is_what_both_together_exceed_memory_by() -> None:
+    both = LinuxResources(memory_limit_bytes=100 * MI, memory_swap_limit_bytes=150 * MI)
+    assert written(V1, both).swap == 50 * MI
+    assert written(V1, LinuxResources(memory_limit_bytes=200 * MI, memory_swap_limit_bytes=200 * MI), written(V1, both)).swap == 0
+    assert written(V2, both).swap == 0
+
+
 @pytest.mark.parametrize(("quota", "kept"), [(1500, 2000), (2000, 2000), (12345, 13000), (-1, -1)])
 def test_systemd_keeps_whole_percents_of_a_cpu(quota: int, kept: int) -> None:
     assert written(Hierarchy(2, "systemd"), LinuxResources(cpu_quota=quota)).quota == kept
@@ -91,6 +113,9 @@ VALUES = st.builds(
     cpu_period=st.sampled_from([0, 100_000]),
     memory_limit_bytes=st.integers(-1, 2**40),
     cpuset_cpus=st.sampled_from(["", "0-3", "1"]),
+    oom_score_adj=st.sampled_from([0, 3, -997]),
+    memory_swap_limit_bytes=st.integers(0, 2**40),
+    unified=st.sampled_from([{}, {"memory.swap.max": "0"}, {"memory.swap.max": "8192"}]),
 )
 
 

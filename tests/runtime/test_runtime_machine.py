@@ -429,6 +429,30 @@ def test_a_container_that_uses_more_than_its_limit_is_killed_when_it_starts() ->
     assert rig.container.reason == "OOMKilled" and rig.container.started_at == BEGIN
 
 
+def test_what_a_container_may_swap_it_swaps_out_before_it_is_killed() -> None:
+    rig = Rig()
+    rig.pod({"memoryUsage": "120Mi"})
+    swapping = LinuxResources(memory_limit_bytes=100 * MI, unified={"memory.swap.max": str(30 * MI)})
+    rig.ok("UpdateContainerResources", UpdateContainerResources("s_c_0", swapping))
+    stats = decode_value(rig.ok("PodStats", SandboxId("s")), PodStats)
+    assert rig.container.state == "running" and stats.memory_usage_bytes == 100 * MI
+    rig.ok("UpdateWorkload", UpdateWorkload("s", '{"c": {"memoryUsage": "131Mi"}}'))
+    assert rig.container.reason == "OOMKilled"
+
+
+@pytest.mark.parametrize(("scores", "killed"), [((999, 3), "c"), ((3, 999), "d"), ((500, 500), "c")])
+def test_whom_the_kernel_kills_for_the_pod_its_oom_score_decides_with_its_usage(scores: tuple[int, int], killed: str) -> None:
+    rig = Rig()
+    rig.ok("RunPodSandbox", RunPodSandbox("s", "uid-1", "a", "ns", "", POD_CPU))
+    for name, score in zip("cd", scores, strict=True):
+        rig.ok("CreateContainer", CreateContainer(f"s_{name}_0", "s", name, 0, "pause", LinuxResources(2, oom_score_adj=score)))
+        rig.ok("StartContainer", ContainerId(f"s_{name}_0"))
+    later = UpdateContainerResources("s_d_0", LinuxResources(oom_score_adj=1000))
+    rig.ok("UpdateContainerResources", later)  # no update reaches a process that runs
+    rig.ok("UpdateWorkload", UpdateWorkload("s", '{"c": {"memoryUsage": "120Mi"}, "d": {"memoryUsage": "90Mi"}}'))
+    assert [c.name for c in rig.sandbox.containers if c.reason == "OOMKilled"] == [killed]
+
+
 def test_memory_that_grows_over_the_pods_limit_kills_its_largest_container() -> None:
     rig = Rig()
     rig.pod({"memoryUsage": "120Mi"})

@@ -193,6 +193,18 @@ class PodSchedulingGroup(Struct, frozen=True, kw_only=True, rename="camel", omit
     pod_group_name: str = ""
 
 
+class PodOS(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    name: str = ""
+
+
+class Sysctl(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    name: str = ""
+
+
+class PodSecurityContext(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    sysctls: list[Sysctl] = []
+
+
 class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, dict=True, gc=True):
     node_name: str = ""
     containers: list[Container] = []
@@ -213,6 +225,9 @@ class PodSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     tolerations: list[Toleration] = []
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     host_network: bool = False
+    host_ipc: bool = msgspec.field(name="hostIPC", default=False)
+    os: PodOS | None = None
+    security_context: PodSecurityContext | None = None
     scale_down_grace_period_seconds: int | None = None
     volumes: list[dict[str, Any]] = []
 

@@ -33,6 +33,8 @@ ends with CANCELLED what the caller asked for before and what has not come into 
 and what it sees is final. ``ListAll`` ends so what the caller's earlier lives asked for.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 
@@ -45,6 +47,13 @@ class LinuxResources(msgspec.Struct, frozen=True, omit_defaults=True):
     memory_limit_bytes: int = 0
     cpuset_cpus: str = ""
     cpuset_mems: str = ""
+    oom_score_adj: int = 0
+    memory_swap_limit_bytes: int = 0
+    """Memory and swap together; on cgroup v1."""
+    hugepage_limits: Mapping[str, int] = {}
+    """Page size (``2MB``) -> bytes."""
+    unified: Mapping[str, str] = {}
+    """On cgroup v2: file -> value. Of ``memory.swap.max`` the kernel model knows what it means."""
 
     def updated(self, new: "LinuxResources") -> "LinuxResources":
         """These after an update with ``new``: what is 0 or empty there stays as it is (RC-115)."""
@@ -55,6 +64,10 @@ class LinuxResources(msgspec.Struct, frozen=True, omit_defaults=True):
             new.memory_limit_bytes or self.memory_limit_bytes,
             new.cpuset_cpus or self.cpuset_cpus,
             new.cpuset_mems or self.cpuset_mems,
+            new.oom_score_adj or self.oom_score_adj,
+            new.memory_swap_limit_bytes or self.memory_swap_limit_bytes,
+            {**self.hugepage_limits, **new.hugepage_limits},
+            {**self.unified, **new.unified},
         )
 
     @property

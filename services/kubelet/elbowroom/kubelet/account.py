@@ -4,16 +4,16 @@ from typing import Protocol
 
 import msgspec
 
-from elbowroom.api.objects import Pod, ResourceRequirements
+from elbowroom.api.objects import Container, Node, Pod, ResourceRequirements
 from elbowroom.api.resources import Resources, effective_requests, maximum, spec_requests
-from elbowroom.kubelet import actuation
+from elbowroom.kubelet import actuation, tuning
 from elbowroom.kubelet.actuation import latest
 from elbowroom.kubelet.allocation import with_allocation
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.machine import Effect, Note
-from elbowroom.wire.cri import SandboxState
+from elbowroom.wire.cri import LinuxResources, SandboxState
 
 
 class Services(Protocol):
@@ -24,6 +24,8 @@ class Services(Protocol):
     actuated: Checkpoint
     managers: Managers
 
+    @property
+    def node(self) -> Node: ...
     def emit(self, *effects: Effect) -> None: ...
 
 
@@ -78,9 +80,20 @@ class Account:
         return self._counts[2]
 
     @property
-    def unbound(self) -> frozenset[str]:
+    def pinned(self) -> frozenset[str]:
         """Its containers that have CPUs of their own, and so no CPU quota."""
         return self._kubelet.managers.unbound(self.allocated_pod)
+
+    @property
+    def unbound(self) -> frozenset[str]:
+        """Its containers without a CPU quota: all, if the kubelet is not to enforce CPU limits."""
+        if not self._kubelet.config.cpu_quota:
+            return frozenset(container.name for container in actuation.containers_of(self.allocated_pod))
+        return self.pinned
+
+    def tuned(self, linux: LinuxResources, container: Container) -> LinuxResources:
+        """``linux`` with what the runtime is told beside amounts. ``container`` has the resources that it is told of."""
+        return tuning.tuned(linux, self.allocated_pod, container, tuning.ground(self._kubelet.node, self._kubelet.config))
 
     # ------------------------------------------------------------ what was handed to the runtime
 
@@ -95,15 +108,22 @@ class Account:
 
     def correct(self, sandbox: SandboxState) -> None:
         """Actuated is what the runtime was last told, even where an answer was lost; that it was found is written down, too, for
-        nothing may follow that would write it."""
+        nothing may follow that would write it.
+
+        But if that is what was allocated, the call whose success was not recorded is made again, as upstream does (RC-93).
+        """
         if self.layer is None:
             return
-        layer, level = self.actuated, self.allocated_pod.spec.resources
+        layer, pod, unbound = self.actuated, self.allocated_pod, self.unbound
+        containers = {container.name: container for container in actuation.containers_of(pod)}
         for state in latest(sandbox).values():
-            recorded = layer.of(state.name)
-            if state.state != "running" or recorded is None:
+            recorded, container = layer.of(state.name), containers.get(state.name)
+            if state.state != "running" or recorded is None or container is None:
                 continue
-            found = actuation.told(state, actuation.amounts(recorded, layer.level or level, unbound=state.name in self.unbound))
-            if found is not None:
+            is_unbound, level = state.name in unbound, pod.spec.resources
+            known = actuation.amounts(recorded, layer.level or level, unbound=is_unbound)
+            wanted = actuation.amounts(container.resources, level, unbound=is_unbound)
+            found = actuation.told(state, known)
+            if found is not None and found != known and actuation.told(state, wanted) is not None:
                 self.record(state.name, found.record(), "found")
                 self._kubelet.emit(*self._kubelet.actuated.save())

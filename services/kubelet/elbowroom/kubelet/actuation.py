@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from elbowroom.api.objects import Container, Pod, ResourceRequirements
+from elbowroom.api.objects import Container, Pod, ResourceList, ResourceRequirements
 from elbowroom.api.quantity import format_bytes, format_milli
 from elbowroom.api.resources import kept_with_spec, of, qos_class, spec_limits, spec_requests
 from elbowroom.kubelet.allocation import restarts_for
@@ -233,7 +233,7 @@ def _level_differs(pod: Pod, actuated: PodResources) -> bool:
 
 
 def _cpu_and_memory(resources: ResourceRequirements) -> list[dict[str, int]]:
-    return [{n: v for n, v in of(part).items() if n in ("cpu", "memory")} for part in (resources.requests, resources.limits)]
+    return [{n: v for n, v in of(part).items() if v and n in ("cpu", "memory")} for part in (resources.requests, resources.limits)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,9 +282,19 @@ class UpdateContainer:
 
 @dataclass(frozen=True, slots=True)
 class RecordLevel:
-    """The pod's own resources are in force."""
+    """The pod's own amounts of one resource are in force."""
 
-    level: ResourceRequirements | None
+    resource: str
+    level: ResourceRequirements
+
+    def after(self, before: ResourceRequirements | None) -> ResourceRequirements:
+        """What was recorded ``before``, with them: like upstream, zero where the pod says nothing beside other resources."""
+        known = before or ResourceRequirements()
+
+        def put(part: ResourceList, new: ResourceList) -> ResourceList:
+            return {**part, self.resource: new.get(self.resource, "0")} if new else part
+
+        return ResourceRequirements(requests=put(known.requests, self.level.requests), limits=put(known.limits, self.level.limits))
 
 
 Operation = WritePod | NotifySandbox | UpdateContainer | RecordLevel
@@ -358,8 +368,8 @@ def plan(
             position += 1
             operations.append(UpdateContainer(states[c.name].container, c.name, resource, decreases, after, position))
         operations += step.write(resource, grows=False)
-    if _level_differs(pod, actuated):
-        operations.append(RecordLevel(pod.spec.resources))
+        if pod.spec.resources is not None and _level_differs(pod, actuated):
+            operations.append(RecordLevel(resource, pod.spec.resources))
     pod_shrinks = target.memory is not None and current.memory is not None and target.memory < current.memory
     pod_limit = target.memory if pod_shrinks else None
     check = MemoryCheck(pod_limit, tuple(checked)) if pod_limit is not None or checked else None
@@ -401,19 +411,22 @@ class _Cgroup:
         self._overhead = of(pod.spec.overhead)
 
     def write(self, resource: str, *, grows: bool) -> list[Operation]:
+        """The limit grows before the request and falls after it, each in a write of its own. (No memory request is written.)"""
         held, target = self._held, self._target
-        resources, after = LinuxResources(), held
-        if resource == "memory" and target.memory is not None and _moves(held.memory, target.memory, grows):
-            resources = LinuxResources(memory_limit_bytes=target.memory)
-            after = replace(held, memory=target.memory)
-        if resource == "cpu":
-            quota = target.quota if target.quota is not None and _moves(held.quota, target.quota, grows) else 0
-            shares = target.shares if _moves(held.shares, target.shares, grows) else 0
-            if quota or shares:
-                resources = LinuxResources(shares, quota, PERIOD if quota else 0)
-                after = replace(held, quota=quota or held.quota, shares=shares or held.shares)
-        if after == held:
-            return []
+        if resource == "memory":
+            if target.memory is None or not _moves(held.memory, target.memory, grows):
+                return []
+            return self._written(resource, LinuxResources(memory_limit_bytes=target.memory), grows, memory=target.memory)
+        writes: list[tuple[LinuxResources, dict[str, int]]] = []
+        if target.quota is not None and _moves(held.quota, target.quota, grows):
+            writes.append((LinuxResources(0, target.quota, PERIOD), {"quota": target.quota}))
+        if _moves(held.shares, target.shares, grows):
+            writes.append((LinuxResources(target.shares), {"shares": target.shares}))
+        in_order = writes if grows else writes[::-1]
+        return [done for resources, values in in_order for done in self._written(resource, resources, grows, **values)]
+
+    def _written(self, resource: str, resources: LinuxResources, grows: bool, **values: int) -> list[Operation]:
+        held, after = self._held, replace(self._held, **values)
         self._held = after
         undo = self.less_overhead(held) if self._notify_first else None
         write = WritePod(resource, resources, grows, after, undo)

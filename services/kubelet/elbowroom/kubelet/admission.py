@@ -97,10 +97,17 @@ def lacks(request: Resources, others: Crowd, node: Node) -> list[Lack]:
     if "pods" in allocatable and count + 1 > allocatable["pods"]:
         found.append(Lack("pods", 1, count, allocatable["pods"]))
     for name in sorted(request, key=lambda name: (_ORDER.get(name, 4), name)):
+        if is_extended(name) and name not in allocatable:
+            continue  # no node's, but the cluster's
         wanted, taken, capacity = request[name], used.get(name, 0), allocatable.get(name, 0)
         if wanted > 0 and wanted > capacity - taken:
             found.append(Lack(name, wanted, taken, capacity))
     return found
+
+
+def is_extended(resource: str) -> bool:
+    """Is it one that Kubernetes itself knows nothing of?"""
+    return "/" in resource and "kubernetes.io/" not in resource and not resource.startswith("requests.")
 
 
 AT_EASE = MachineState()
@@ -128,7 +135,7 @@ def refusal(
     ``restarted``: the pod ran here before the kubelet did; then where it may be is no longer asked (RC-128). ``managers``: the
     resource managers', which upstream asks before the predicates.
     """
-    objection = _pressed(pod, state) or managers(pod)
+    objection = _pressed(pod, state) or managers(pod) or _of_another_system(pod)
     if objection is not None:
         return objection
     found = _unfit(pod, request, others, node, restarted=restarted)
@@ -143,6 +150,19 @@ def _pressed(pod: Pod, state: MachineState) -> Refusal | None:
     if state.pressure == ("MemoryPressure",) and bold:
         return None
     return Refusal("Evicted", f"The node had condition: [{' '.join(state.pressure)}]. ")
+
+
+OS_LABEL, OS = "kubernetes.io/os", "linux"
+
+
+def _of_another_system(pod: Pod) -> Refusal | None:
+    """Is it meant for other nodes than Linux ones? No preemption would help."""
+    if pod.metadata.labels.get(OS_LABEL, OS) != OS:
+        words = f"Failed to admit pod as the `{OS_LABEL}` label doesn't match node label"
+        return Refusal("PodOSSelectorNodeLabelDoesNotMatch", words)
+    if pod.spec.os is not None and pod.spec.os.name != OS:
+        return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+    return None
 
 
 def _unfit(pod: Pod, request: Resources, others: Crowd, node: Node, *, restarted: bool) -> Refusal | None:

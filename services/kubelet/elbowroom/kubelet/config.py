@@ -20,6 +20,7 @@ from elbowroom.kubelet.managers.options import OptionError, check_with_machine, 
 from elbowroom.kubelet.managers.settings import Settings
 from elbowroom.kubelet.managers.static import Refused, StaticPolicy, reserved_of
 from elbowroom.kubelet.managers.topology import Topology
+from elbowroom.kubelet.sysctls import namespace_of, normalised
 from elbowroom.machine import seconds
 
 KUBELET_CONFIG = "elbowroom.dev/kubelet-config"
@@ -95,6 +96,10 @@ class KubeletConfig:
     static_memory: bool = False
     swap: bool = False
     """Burstable containers may swap (LimitedSwap on a machine that has some)."""
+    cpu_quota: bool = True
+    """CPU limits are enforced, by CFS quotas."""
+    sysctls: tuple[str, ...] = ()
+    """Kernel parameters that pods may set though they are not safe; names, or prefixes that end in ``*``."""
     preview: str = "none"
     retry_first_ns: int = seconds(RETRY_FIRST_SECONDS)
     retry_ns: int = seconds(RETRY_SECONDS)
@@ -116,9 +121,9 @@ class KubeletConfig:
 
 _EXTRA_GATES = {"CPUManagerPolicyBetaOptions": True, "DisableCPUQuotaWithExclusiveCPUs": True, "NodeSwap": True}
 _UNREAD_TEXT = """
-address allowedUnsafeSysctls apiVersion authentication authorization cgroupRoot cgroupsPerQOS clusterDNS clusterDomain
+address apiVersion authentication authorization cgroupRoot cgroupsPerQOS clusterDNS clusterDomain
 configMapAndSecretChangeDetectionStrategy containerLogMaxFiles containerLogMaxSize containerRuntimeEndpoint contentType
-cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff enableControllerAttachDetach
+cpuCFSQuotaPeriod crashLoopBackOff enableControllerAttachDetach
 enableDebuggingHandlers enableServer enforceNodeAllocatable eventBurst eventRecordQPS evictionMaxPodGracePeriod
 evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft evictionSoftGracePeriod fileCheckFrequency
 hairpinMode healthzBindAddress healthzPort httpCheckFrequency imageGCHighThresholdPercent imageGCLowThresholdPercent
@@ -152,6 +157,11 @@ def parse(annotations: Mapping[str, str], profile: Profile, capacity: Resources 
     if take.flag("failSwapOn", True) and hardware.swap_bytes:
         raise ConfigError("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false")
     swap_behaviour = _swap_behaviour(take.mapping("memorySwap"))
+    cpu_quota = take.flag("cpuCFSQuota", True)
+    sysctls = take.texts("allowedUnsafeSysctls")
+    for known in (normalised(name).partition("*")[0] for name in sysctls):
+        if not namespace_of(known):
+            raise ConfigError(f'the sysctls "{known}" are not known to be namespaced')
     kube, system = take.resources("kubeReserved"), take.resources("systemReserved")
     eviction = _eviction(take.mapping("evictionHard"))
     reserved_cpus = cpu_set(take.text("reservedSystemCPUs"))
@@ -176,6 +186,8 @@ def parse(annotations: Mapping[str, str], profile: Profile, capacity: Resources 
         static_cpu=static_cpu,
         static_memory=managers.memory is not None,
         swap=swap_behaviour == "LimitedSwap" and hardware.swap_bytes > 0 and hardware.cgroup_version == 2,
+        cpu_quota=cpu_quota,
+        sysctls=sysctls,
         preview=preview,
         retry_first_ns=seconds(RETRY_FIRST_SECONDS) if retry is None else min(seconds(RETRY_FIRST_SECONDS), duration(retry)),
         retry_ns=seconds(RETRY_SECONDS) if retry is None else min(seconds(RETRY_SECONDS), duration(retry)),
@@ -258,6 +270,12 @@ class _Taker:
                 raise ConfigError(f"{name}: each entry needs numaNode and limits")
             found[node] = add(found.get(node, {}), _quantities(name, limits))
         return found
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self._given.pop(name, None) or []
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise ConfigError(f"{name}: a list of strings is expected, got {value!r}")
+        return tuple(value)
 
     def nothing_else(self) -> None:
         unknown = sorted(set(self._given) - _UNREAD)

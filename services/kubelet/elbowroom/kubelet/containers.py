@@ -14,7 +14,7 @@ from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.kubelet.resizer import CALL_SECONDS, LONG_CALL_SECONDS, Done, Failed
 from elbowroom.machine import Effect, Instant, seconds
 from elbowroom.wire import Code
-from elbowroom.wire.cri import ContainerId, ContainerState, CreateContainer, SandboxState, StopContainer
+from elbowroom.wire.cri import ContainerId, ContainerState, CreateContainer, LinuxResources, SandboxState, StopContainer
 
 GRACE_SECONDS_MIN = 2.0
 """Even a container whose pod has no grace gets SIGTERM and this long, as upstream's do."""
@@ -53,6 +53,7 @@ class Owner(Protocol):
     def state_of(self, container: str) -> ContainerState | None: ...
     def put_state(self, state: ContainerState) -> None: ...
     def record(self, name: str, resources: ResourceRequirements, cause: str) -> None: ...
+    def tuned(self, linux: LinuxResources, container: Container) -> LinuxResources: ...
 
 
 class Containers:
@@ -81,7 +82,7 @@ class Containers:
         level, unbound = owner.allocated_pod.spec.resources, container.name in owner.unbound
         wanted = actuation.amounts(container.resources, level, unbound=unbound)
         linux = msgspec.structs.replace(
-            wanted.linux(),
+            owner.tuned(wanted.linux(), container),
             cpuset_cpus=kubelet.managers.cpuset(owner.uid, container.name),
             cpuset_mems=kubelet.managers.mems(owner.uid, container.name),
         )

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from elbowroom.api.objects import Container, Node, Pod
 from elbowroom.api.resources import spec_requests
-from elbowroom.kubelet import admission
+from elbowroom.kubelet import admission, sysctls
 from elbowroom.kubelet.allocation import desired
 from elbowroom.kubelet.checkpoint import Checkpoint
 from elbowroom.kubelet.config import KubeletConfig
@@ -59,7 +59,11 @@ class Doorkeeper:
         known = boot and worker.layer is not None
         others = kubelet.resizes.crowd(allocated_only=known).without(worker.uid)
         ran = known and kubelet.config.on("NotEvictPodOnKubeletRestart") and worker.sandbox is not None
-        state, managers = kubelet.machine_state, kubelet.scaling.admit
+        state = kubelet.machine_state
+
+        def managers(pod: Pod) -> admission.Refusal | None:
+            return sysctls.refusal(pod, kubelet.config.sysctls) or kubelet.scaling.admit(pod)
+
         refused = admission.refusal(pod, spec_requests(pod), others, kubelet.node, restarted=ran, state=state, managers=managers)
         if refused is not None and refused.lacks and admission.is_critical(pod):
             chosen = admission.victims(pod, others, refused.lacks)

@@ -121,7 +121,7 @@ class PodStatuses:
             in_progress=worker.in_progress,
             preemption_disabled=self.preemption_disabled(kubelet.node),
             held=kubelet.scaling.held(worker.uid),
-            unbound=worker.unbound,
+            unbound=worker.pinned,
             waiting=dict(worker.waiting),
             unstarted=actuation.unstarted(worker.pod, worker.shown_sandbox, now),
             over=worker.over,

@@ -78,6 +78,7 @@ class Owner(Protocol):
     def state_of(self, container: str) -> ContainerState | None: ...
     def put_state(self, state: ContainerState) -> None: ...
     def record(self, name: str, resources: ResourceRequirements, cause: str) -> None: ...
+    def tuned(self, linux: LinuxResources, container: Container) -> LinuxResources: ...
 
 
 class Resizer:
@@ -192,11 +193,11 @@ class Resizer:
                 owner.ask(now, "UpdatePodSandboxResources", body, self._next, self._notify_failed(operation, sandbox))
             case UpdateContainer():
                 kubelet.emit(Step(operation.labels[0]))
-                update = UpdateContainerResources(operation.container, operation.amounts.linux())
-                done, failed = self._updated(operation), self._update_failed(operation)
+                update = UpdateContainerResources(operation.container, self._linux(operation))
+                done, failed = self._updated(operation, update.resources), self._update_failed(operation)
                 owner.ask(now, "UpdateContainerResources", update, done, failed, LONG_CALL_SECONDS)
-            case RecordLevel(level):
-                kubelet.actuated.put_level(owner.uid, level)
+            case RecordLevel():
+                kubelet.actuated.put_level(owner.uid, operation.after(owner.actuated.level))
                 kubelet.emit(*kubelet.actuated.save(), Step("K15 actuated record durable"))
                 self._next(now, b"")
             case _:
@@ -245,7 +246,13 @@ class Resizer:
 
         return failed
 
-    def _updated(self, operation: UpdateContainer) -> Done:
+    def _linux(self, operation: UpdateContainer) -> LinuxResources:
+        """All that the runtime is told of the container in this step (RC-115)."""
+        owner, amounts = self._owner, operation.amounts
+        container = next(c for c in actuation.containers_of(owner.allocated_pod) if c.name == operation.name)
+        return owner.tuned(amounts.linux(), msgspec.structs.replace(container, resources=amounts.record()))
+
+    def _updated(self, operation: UpdateContainer, told: LinuxResources) -> Done:
         def done(now: Instant, body: bytes) -> None:
             owner, kubelet = self._owner, self._kubelet
             kubelet.emit(Step(operation.labels[1]))
@@ -253,8 +260,7 @@ class Resizer:
             kubelet.emit(*kubelet.actuated.save(), Step("K15 actuated record durable"))
             state = owner.state_of(operation.container)
             if state is not None:
-                resources = state.resources.updated(operation.amounts.linux())
-                owner.put_state(msgspec.structs.replace(state, resources=resources))
+                owner.put_state(msgspec.structs.replace(state, resources=state.resources.updated(told)))
             self._next(now, body)
 
         return done

@@ -8,7 +8,7 @@ import msgspec
 from elbowroom.api.gates import RESIZE_PREEMPTION, Profile
 from elbowroom.api.objects import Container, Node, Pod
 from elbowroom.api.resources import Resources, of, qos_class, spec_requests
-from elbowroom.kubelet import admission
+from elbowroom.kubelet import admission, sysctls
 from elbowroom.kubelet.admission import Crowd, Lack, Neighbour
 from elbowroom.kubelet.allocation import (
     Deferred,
@@ -170,7 +170,7 @@ class Resizes:
             kubelet.config,
             infeasible_above_allocatable=not kubelet.profile.refuses_above_allocatable,
             state=kubelet.machine_state,
-            managers=kubelet.scaling.objection,
+            managers=lambda pod: sysctls.refusal(pod, kubelet.config.sysctls) or kubelet.scaling.objection(pod),
             evicts_for_resize=not kubelet.config.on(RESIZE_PREEMPTION) and not kubelet.node.resize_preemption_disabled,
         )
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, assert_never
 
 import msgspec
 
-from elbowroom.api.objects import Container, Pod
+from elbowroom.api.objects import Container, Node, Pod
 from elbowroom.api.resources import Resources
 from elbowroom.kubelet import actuation, lifecycle
 from elbowroom.kubelet.account import Account
@@ -54,6 +54,8 @@ class Services(Protocol):
     scaling: Scaling
     notify_first: bool
 
+    @property
+    def node(self) -> Node: ...
     def emit(self, *effects: Effect) -> None: ...
     def jitter(self) -> float: ...
     def ask(self, now: Instant, worker: "PodWorker", method: str, body: Any, timeout: float) -> None: ...
@@ -101,7 +103,7 @@ class PodWorker:
         self._touched = False
         self._chain = False
         self._account = Account(kubelet, self)
-        self.record = self._account.record
+        self.record, self.tuned = self._account.record, self._account.tuned
         self._resizer = Resizer(kubelet, self)
         self._rest_until = Instant(0)
         self._call = RuntimeCall(kubelet.metrics, self._send, self.doubt)
@@ -147,8 +149,13 @@ class PodWorker:
         return self._account.counts
 
     @property
-    def unbound(self) -> frozenset[str]:
+    def pinned(self) -> frozenset[str]:
         """Its containers that have CPUs of their own, and so no CPU quota."""
+        return self._account.pinned
+
+    @property
+    def unbound(self) -> frozenset[str]:
+        """Its containers without a CPU quota."""
         return self._account.unbound
 
     @property

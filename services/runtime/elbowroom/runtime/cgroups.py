@@ -4,8 +4,8 @@ The two hierarchies differ where a resize can feel it. v1 refuses a CPU quota ab
 children's) with EINVAL and a memory limit below what is in use with EBUSY; v2 takes both: a quota is then capped by the
 parent's, and memory is reclaimed and, since anonymous memory without swap cannot be, somebody in the group is OOM killed.
 Both round memory down to whole pages and refuse a quota under 1 ms. The systemd driver keeps CPU quotas in whole percents of a
-CPU, so they are rounded up to 10 ms a second. Containers get ``memory.swap.max`` 0 (the kubelet's NoSwap), so a node's swap
-changes nothing here.
+CPU, so they are rounded up to 10 ms a second. What may be swapped out, a kubelet says: on v2 by ``memory.swap.max``, on v1 by a
+limit of memory and swap together; until it does, nothing is.
 """
 
 from collections.abc import Sequence
@@ -31,6 +31,8 @@ class Cgroup(msgspec.Struct, frozen=True, omit_defaults=True):
     memory: int = UNLIMITED
     cpuset: str = ""
     mems: str = ""
+    swap: int = 0
+    """Bytes that may be swapped out; -1 is no limit."""
 
     def as_resources(self) -> LinuxResources:
         """The read-back. Shares are exact on v2 too, though ``cpu.weight`` keeps them less finely."""
@@ -50,6 +52,7 @@ class Refused:
     message: str
 
 
+SWAP_MAX = "memory.swap.max"
 _TEXT = {"EINVAL": "invalid argument", "EBUSY": "device or resource busy"}
 
 
@@ -80,7 +83,11 @@ class Hierarchy:
         period = wanted.cpu_period or group.period
         quota = self._quota(wanted.cpu_quota, period) if wanted.cpu_quota else group.quota
         memory = _memory(wanted.memory_limit_bytes) if wanted.memory_limit_bytes else group.memory
-        new = Cgroup(shares, quota, period, memory, wanted.cpuset_cpus or group.cpuset, wanted.cpuset_mems or group.mems)
+        places = wanted.cpuset_cpus or group.cpuset, wanted.cpuset_mems or group.mems
+        swap = self._swap(group, wanted, memory)
+        if swap is None:
+            return self._refused("EINVAL", path, "", SWAP_MAX, wanted.unified[SWAP_MAX])
+        new = Cgroup(shares, quota, period, memory, *places, swap)
         return self._cpu_refusal(group, new, path, parent, children) or self._memory_refusal(group, new, path, usage) or new
 
     def _quota(self, quota: int, period: int) -> int:
@@ -89,6 +96,16 @@ class Hierarchy:
         if self.driver == "systemd" and (per_second := quota * 1_000_000 // period) % 10_000:
             return (per_second + 10_000 - per_second % 10_000) * period // 1_000_000
         return quota
+
+    def _swap(self, group: Cgroup, wanted: LinuxResources, memory: int) -> int | None:
+        """How much may be swapped out; None if what is written there is no amount."""
+        if self.version == 1:
+            together = wanted.memory_swap_limit_bytes
+            return max(0, together - memory) if together > 0 and memory >= 0 else group.swap
+        text = wanted.unified.get(SWAP_MAX)
+        if text is None or text == "max":
+            return group.swap if text is None else UNLIMITED
+        return int(text) - int(text) % PAGE if text.isascii() and text.isdecimal() else None
 
     def _cpu_refusal(
         self, old: Cgroup, new: Cgroup, path: str, parent: Cgroup | None, children: Sequence[Cgroup]

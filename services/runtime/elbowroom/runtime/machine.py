@@ -68,7 +68,7 @@ def build(config: Mapping[str, Any], rng: random.Random) -> Machine:
     """A node's runtime.
 
     ``config``: ``cgroup_version`` (1 or 2, default 2) and ``cgroup_driver`` (``cgroupfs``, the default, or ``systemd``). ``name``,
-    ``node``, ``epoch``, ``profile`` and ``swap`` change nothing here.
+    ``node``, ``epoch`` and ``profile`` change nothing here.
     """
     return Runtime(Hierarchy(int(config.get("cgroup_version", 2)), str(config.get("cgroup_driver", "cgroupfs"))))
 

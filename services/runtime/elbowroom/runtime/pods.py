@@ -53,6 +53,8 @@ class ContainerRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """SIGKILL will be."""
     failures: int = 0
     """Resource updates that its workload has let fail."""
+    oom_score_adj: int = 0
+    """Of its processes, for as long as they live: no update reaches them."""
 
 
 class SandboxRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -73,11 +75,17 @@ class SandboxRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return behaviour_of(self.workload, container.name, is_init=container.is_init)
 
     def usage(self, container: ContainerRecord) -> int:
-        """The memory that a container uses now, in bytes."""
+        """The memory that a container uses now, in bytes; what it may, it has swapped out."""
         if container.state != "running":
             return 0
-        limit = container.group.memory if container.group.memory != UNLIMITED else self.pod.memory
-        return self.behaviour(container).memory_usage(limit)
+        own, swap = container.group.memory, container.group.swap
+        wanted = self.behaviour(container).memory_usage(own if own != UNLIMITED else self.pod.memory)
+        beyond = wanted - own if own != UNLIMITED else 0
+        return own if beyond > 0 and (swap == UNLIMITED or beyond <= swap) else wanted
+
+    def badness(self, container: ContainerRecord) -> int:
+        """How much the OOM killer of the pod's group would like to take it; the highest goes. It must run."""
+        return self.usage(container) + container.oom_score_adj * self.pod.memory // 1000
 
     @property
     def pod_usage(self) -> int:
@@ -151,7 +159,15 @@ def create(record: SandboxRecord, request: CreateContainer, hierarchy: Hierarchy
     if isinstance(group, Refused):
         return Turn(record, refused=group)
     container = ContainerRecord(
-        request.container, request.name, request.attempt, request.image, now, request.resources, group, request.is_init
+        request.container,
+        request.name,
+        request.attempt,
+        request.image,
+        now,
+        request.resources,
+        group,
+        request.is_init,
+        oom_score_adj=request.resources.oom_score_adj,
     )
     after = msgspec.structs.replace(record, containers=(*record.containers, container))
     cfg = config(request.resources)
@@ -316,7 +332,8 @@ def _exited(record: SandboxRecord, container: ContainerRecord, at: Instant, code
 def settle(before: SandboxRecord, after: SandboxRecord, now: Instant) -> Turn:
     """After limits or behaviour changed: what is told of it, and whom the OOM killer takes.
 
-    A container above its own limit dies; as long as the pod is above its own, so does its largest container.
+    A container above its own limit dies; as long as the pod is above its own, so does the one of its containers that is worst by
+    usage and ``oom_score_adj``.
     """
     turn = Turn(after, tuple(_differences(before, after)))
     for container in after.containers:
@@ -324,8 +341,8 @@ def settle(before: SandboxRecord, after: SandboxRecord, now: Instant) -> Turn:
             turn = turn.then(_exited(turn.record, container, now, SIGKILLED, "OOMKilled"))
     while 0 <= turn.record.pod.memory < turn.record.pod_usage:
         record = turn.record
-        largest = max(record.containers, key=record.usage)
-        turn = turn.then(_exited(record, largest, now, SIGKILLED, "OOMKilled"))
+        worst = max((c for c in record.containers if record.usage(c)), key=record.badness)
+        turn = turn.then(_exited(record, worst, now, SIGKILLED, "OOMKilled"))
     return turn
 
 
