@@ -34,7 +34,10 @@ def test_all_pods_have_room_and_each_that_grows_can_by_one_victim(nodes: int, po
     manifests = made.manifests()
     assert len(manifests) == len({manifest["metadata"]["name"] for manifest in manifests}) == pods
     assert pods <= made.room * nodes, "there is room for all"
-    alone = [m["spec"]["nodeSelector"]["kubernetes.io/hostname"] for m in manifests[: made.growing]]
+    required = [m["spec"]["affinity"]["nodeAffinity"] for m in manifests[: made.growing]]
+    terms = [each["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchFields"][0] for each in required]
+    assert all(term["key"] == "metadata.name" for term in terms)
+    alone = [term["values"][0] for term in terms]
     assert len(set(alone)) == made.growing >= 1, "no two that grow share a node"
     assert {m["spec"]["priorityClassName"] for m in manifests[: made.growing]} == {HIGH}
     assert made.room >= int(GROWN.removesuffix("Gi")), "one that grows fits on a node by itself"

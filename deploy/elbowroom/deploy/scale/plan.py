@@ -45,8 +45,7 @@ class Plan:
 
     def manifests(self) -> list[dict[str, Any]]:
         """The pods in the order in which they are made; those that are to grow first, each on a node of its own."""
-        grown = [_pod(name, HIGH, {"kubernetes.io/hostname": f"node-{number}"}) for number, name in enumerate(self.high, 1)]
-        return grown + [_pod(name, LOW, {}) for name in self.low]
+        return [_pod(name, HIGH, f"node-{at}") for at, name in enumerate(self.high, 1)] + [_pod(name, LOW) for name in self.low]
 
 
 def plan(nodes: int, pods: int, growing: int | None = None) -> Plan:
@@ -60,12 +59,15 @@ def plan(nodes: int, pods: int, growing: int | None = None) -> Plan:
     return Plan(nodes, pods, growing)
 
 
-def _pod(name: str, priority: str, selector: Mapping[str, str]) -> dict[str, Any]:
+def _pod(name: str, priority: str, node: str = "") -> dict[str, Any]:
     requests = {"cpu": "10m", "memory": "1Gi"}
     containers = [{"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": {"requests": requests}}]
     spec: dict[str, Any] = {"priorityClassName": priority, "terminationGracePeriodSeconds": 0, "containers": containers}
-    if selector:
-        spec["nodeSelector"] = dict(selector)
+    if node:
+        # As a DaemonSet binds its pods to nodes: a scheduler need not look at any other.
+        field = {"key": "metadata.name", "operator": "In", "values": [node]}
+        terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
