@@ -7,6 +7,7 @@ from typing import Any
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, not_supported, required
 from elbowroom.api.names import dns1035_label, dns1123_subdomain
 from elbowroom.apiserver.definitions import expressions, structural, values
+from elbowroom.apiserver.definitions.patterns import compiled
 from elbowroom.apiserver.definitions.structural import EMBEDDED, INT_OR_STRING, PRESERVES
 from elbowroom.apiserver.jsonpath import JsonPathError, steps
 
@@ -347,8 +348,8 @@ def _junctor_errors(schema: Node, at: str) -> Errors:
     pattern = schema.get("pattern")
     if pattern:
         try:
-            values.compiled(pattern)
-        except re.error as why:
+            compiled(pattern)
+        except (re.error, OverflowError, ValueError) as why:
             found.append(invalid(f"{at}.pattern", pattern, f"must be a valid regular expression, but isn't: {why}"))
     return found
 

@@ -11,10 +11,10 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, duplicate, invalid, not_supported, required, too_long
+from elbowroom.apiserver.definitions.patterns import compiled
 from elbowroom.apiserver.gotext import go_text
 
 Schema = Mapping[str, Any]
@@ -203,19 +203,7 @@ def _divides(factor: float, value: float) -> bool:
     return math.isclose(quotient, round(quotient), rel_tol=1e-12, abs_tol=1e-12)
 
 
-# ---------------------------------------------------------------- patterns and formats
-
-_CLASSES = {"alpha": "A-Za-z", "digit": "0-9", "alnum": "0-9A-Za-z", "lower": "a-z", "upper": "A-Z", "word": r"\w"}
-_CLASSES |= {"space": r"\s", "xdigit": "0-9A-Fa-f", "punct": r"!-/:-@\[-`{-~"}
-
-
-@lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of Go's as Python has it; ``re.error`` if it is none."""
-    text = re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found[1], found[0]), pattern).replace(r"\z", r"\Z")
-    if text.endswith("$") and not text.endswith("\\$"):
-        text = text[:-1] + r"\Z"
-    return re.compile(text, re.ASCII)
+# ---------------------------------------------------------------- formats
 
 
 def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:

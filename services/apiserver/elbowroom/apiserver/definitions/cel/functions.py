@@ -36,6 +36,7 @@ from elbowroom.apiserver.definitions.cel.operators import (
     whole,
 )
 from elbowroom.apiserver.definitions.cel.syntax import UInt
+from elbowroom.apiserver.definitions.patterns import compiled
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -233,8 +234,8 @@ def _shown(value: Any) -> str:
 def pattern(text: str) -> re.Pattern[str]:
     """A pattern of Go's; ``CelError`` if it is none."""
     try:
-        return values.compiled(text)
-    except (re.error, OverflowError, RecursionError) as why:
+        return compiled(text)
+    except (re.error, OverflowError, ValueError, RecursionError) as why:
         raise CelError(f"error parsing regexp: {why}") from None
 
 
