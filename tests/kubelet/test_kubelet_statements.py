@@ -330,6 +330,22 @@ def test_where_memory_fails_cpu_is_not_touched() -> None:
     world.until(lambda: world.is_settled("a"), within=2)
 
 
+def test_a_resize_that_begins_to_fail_is_another_condition_and_one_that_fails_otherwise_the_same() -> None:
+    """Its time is that of the reason; the message may change (RC-132)."""
+    world = running(World(), a_pod("a", guaranteed(), workload={"c": {"resizeSeconds": 2, "resizeError": "always"}}))
+    world.api.resize("a", requests={"cpu": "200m"}, limits={"cpu": "200m"})
+    world.run(1)
+    begun = world.condition("a", "PodResizeInProgress")
+    world.until(lambda: (world.condition("a", "PodResizeInProgress") or {}).get("reason") == "Error")
+    failing = world.condition("a", "PodResizeInProgress")
+    world.refuse["SetPodCgroup"] = world.refuse["UpdateContainerResources"] = (Code.UNKNOWN, "otherwise")
+    world.until(lambda: "otherwise" in (world.condition("a", "PodResizeInProgress") or {})["message"], within=20)
+    later = world.condition("a", "PodResizeInProgress")
+    assert begun is not None and failing is not None and later is not None
+    assert "reason" not in begun and failing["lastTransitionTime"] > begun["lastTransitionTime"]
+    assert later["lastTransitionTime"] == failing["lastTransitionTime"] < later["lastProbeTime"]
+
+
 def test_a_pod_cgroup_that_cannot_be_written_takes_back_what_the_runtime_was_told() -> None:
     world = running(World(profile="v1.37"), a_pod("a", guaranteed()))
     world.calls.clear()

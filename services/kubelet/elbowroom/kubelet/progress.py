@@ -1,5 +1,6 @@
 """Is a resize that was granted under way, or done? (RC-132, RC-133)"""
 
+from dataclasses import replace
 from typing import Protocol
 
 from elbowroom.api.objects import Container, Pod
@@ -60,9 +61,10 @@ class Progress:
         pod = owner.allocated_pod
         held = kubelet.scaling.holds_back(owner.uid, owner.sandbox, under_way=owner.in_progress is not None)
         going_on = held or actuation.in_progress(pod, owner.actuated, owner.sandbox)
-        if going_on and owner.in_progress is None:
-            owner.in_progress = ResizeCondition("", "", pod.metadata.generation, now, now)
-        elif not going_on and owner.in_progress is not None and not owner.midway:
+        if going_on:
+            known = owner.in_progress or ResizeCondition("", "", pod.metadata.generation, now, now)
+            owner.in_progress = replace(known, probed=now)
+        elif owner.in_progress is not None and not owner.midway:
             generation = owner.in_progress.generation
             owner.in_progress, self._completed = None, True
             message = f"Pod resize completed: {summary(pod, generation)}"

@@ -290,7 +290,8 @@ class Resizer:
         generation = owner.pod.metadata.generation
         before = owner.in_progress or ResizeCondition("", "", generation, now, now)
         if (before.reason, before.message) != ("Error", text):
-            owner.in_progress = ResizeCondition("Error", text, before.generation, before.since, now)
+            since = before.since if before.reason == "Error" else now
+            owner.in_progress = ResizeCondition("Error", text, before.generation, since, now)
             message = f"Pod resize error: {summary(owner.allocated_pod, before.generation, text)}"
             self._kubelet.event(now, owner.pod, "Warning", "ResizeError", message)
         facts = {"pod": owner.key, "uid": owner.uid, "gen": before.generation, "why": text}
