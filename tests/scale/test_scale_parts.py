@@ -115,7 +115,10 @@ def test_who_waits_for_a_pod_is_told_when_it_is_so_and_who_waits_too_long_is_tol
         assert not runs.done()
         pods.heard("MODIFIED", seen("a", "Running"))
         await runs
-        with pytest.raises(UserError, match="pod a did not get there within 0 s"):
+        with pytest.raises(UserError, match="pod c did not get there within 0 s: it is not there; of 2 pods 0 are bound, 2 run"):
+            await pods.until("c", lambda pod: pod is not None, 0)
+        pods.heard("MODIFIED", seen("a", "Running", "n", "1Gi", "Deferred"))
+        with pytest.raises(UserError, match="it is Running, n, its resize waits for room; of 2 pods 1 are bound, 2 run, 1 wait"):
             await pods.until("a", lambda pod: pod is None, 0)
 
     asyncio.run(test())

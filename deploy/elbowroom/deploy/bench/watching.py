@@ -70,6 +70,13 @@ class Seen(_Lean):
     def is_deferred(self) -> bool:
         return any(c.type == "PodResizePending" and c.reason == "Deferred" for c in self.status.conditions or ())
 
+    @property
+    def words(self) -> str:
+        """Where it stands, for people."""
+        leaving = ", to be deleted" if self.metadata.deletion_timestamp else ""
+        waiting = ", its resize waits for room" if self.is_deferred else ""
+        return f"{self.status.phase or 'no phase'}, {self.spec.node_name or 'no node'}{waiting}{leaving}"
+
     def actual(self, resource: str) -> str | None:
         """What the first container has of a resource, by its status."""
         statuses = self.status.container_statuses
@@ -107,7 +114,10 @@ class Pods:
         try:
             return await asyncio.wait_for(future, patience)
         except TimeoutError as why:
-            raise UserError(f"pod {name} did not get there within {patience:.0f} s") from why
+            now = self.now.get(name)
+            stands = "not there" if now is None else now.words
+            others = f"of {len(self.now):,} pods {self.bound:,} are bound, {self.running:,} run, {self.deferred:,} wait for room"
+            raise UserError(f"pod {name} did not get there within {patience:.0f} s: it is {stands}; {others}") from why
 
     async def all_until(self, names: Iterable[str], fact: Fact, patience: float) -> float:
         """When it held of all of them."""

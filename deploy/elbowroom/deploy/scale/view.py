@@ -79,6 +79,7 @@ def _facts(run: Run, last: Sample) -> dict[str, str]:
     total = 2 * plan.growing if plan.pods >= 2 * plan.growing else plan.pods
     return {
         "made": f"{last.made:,} of {plan.pods:,}",
+        "bound": f"{last.bound:,}",
         "running": f"{last.running:,}",
         "resized": f"{last.in_force:,} of at most {total:,}",
         "wait for room": f"{last.deferred:,}",
