@@ -16,7 +16,7 @@ from elbowroom.deploy.scale.plan import GROWN, PATCH, PRIORITIES, RESIZED, Plan,
 
 PODS = "/api/v1/namespaces/default/pods"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-CONNECTIONS = 8
+CONNECTIONS = 32
 SAMPLE_SECONDS = 0.5
 PATIENCE_SECONDS, PATIENCE_SECONDS_A_POD = 60.0, 0.1
 GROWS, RESIZES = "grow, with preemption where the node is full", "resize within the node's room"
