@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elbowroom.api.quantity import parse
-from elbowroom.apiserver import patches, pod_validation, rbac, schema
+from elbowroom.apiserver import metrics, patches, pod_validation, rbac, schema
 from elbowroom.apiserver.patches import PatchError, merge_patch, strategic_patch
 from elbowroom.apiserver.pod_defaults import default_pod
 from elbowroom.apiserver.pod_validation import is_known_sound, validate_pod
@@ -329,3 +329,20 @@ def test_no_more_decisions_are_remembered_than_there_is_room_for(monkeypatch: py
     for number in range(10):
         assert not decisions.decide(ApiRequest("get", "pods", name=str(number), user="jane")).allowed
         assert len(decisions._known) <= 3
+
+
+# ---------------------------------------------------------------- counts
+
+
+def test_requests_for_what_nobody_serves_are_told_apart_up_to_a_bound() -> None:
+    world = World()
+    for number in range(metrics.KEYS_MAX + 50):
+        assert world.ask(ApiRequest("get", f"nope{number}", name="a")).status == 404
+    world.get("namespaces", "default")
+    text = world.ask_raw(ApiRequest("get", "metrics", "elbowroom")).body.decode()
+    lines = [line for line in text.splitlines() if line.startswith("apiserver_request_total{")]
+    assert len(lines) <= metrics.KEYS_MAX + 2
+    counted = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
+    assert sum(counted.values()) == metrics.KEYS_MAX + 51
+    assert counted['apiserver_request_total{code="404",group="",resource="",subresource="",verb="OTHER",version=""}'] >= 50
+    assert counted['apiserver_request_total{code="200",group="",resource="namespaces",subresource="",verb="GET",version="v1"}'] == 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 from collections.abc import Callable
 from typing import Any
 
@@ -101,6 +102,8 @@ def shown(response: Response) -> tuple[int, dict[str, list[str]], bytes]:
     """An answer without what is another each time."""
     headers = {name: values for name, values in response.headers.items() if name not in ("audit-id", "date")}
     assert len(response.header("audit-id")) == 36 or response.status in (101, 400)
+    if response.header("content-encoding") == "gzip":  # which says when it was made
+        return response.status, headers, gzip.decompress(response.body)
     return response.status, headers, response.body
 
 
@@ -177,6 +180,20 @@ def test_an_audited_request_goes_the_long_way(play: Play, monkeypatch: pytest.Mo
 
     play(scenario, answer, audit={"level": "Metadata", "path": str(tmp_path / "audit.log")})
     assert b'"verb":"get"' in (tmp_path / "audit.log").read_bytes()
+
+
+def test_who_asks_is_found_out_for_each_request_of_a_connection(play: Play) -> None:
+    async def scenario(it: Running) -> None:
+        connection = await it.connect()
+        wrong = {"Authorization": it.admin["Authorization"][:-1]}
+        jane = {"Authorization": "Bearer of-jane"}
+        asked: list[dict[str, str]] = [it.admin, it.admin, wrong, {}, jane, it.admin, jane, jane]
+        statuses = [(await connection.ask("GET", PATH, headers)).status for headers in asked]
+        assert statuses == [200, 200, 401, 200, 200, 200, 200, 200]
+        admin, nobody, jane_ = "elbowroom-admin", "system:anonymous", "jane"
+        assert [request.user for request in it.machine.requests] == [admin, admin, nobody, jane_, admin, jane_, jane_]
+
+    play(scenario, answer, tokens=[{"token": "of-jane", "user": "jane"}])
 
 
 # ---------------------------------------------------------------- in which pieces it comes

@@ -86,6 +86,10 @@ class Authenticator:
         except BadTokenError as why:
             raise unauthorized() from why
 
+    def is_lasting(self, who: Identity) -> bool:
+        """Is it the identity of a token that was given at the start, which counts as long as the server runs?"""
+        return any(who is identity for _, identity in self._known)
+
     def known(self, token: str) -> Identity | None:
         """The identity of one of the tokens that were given at the start."""
         digest = _digest(token)

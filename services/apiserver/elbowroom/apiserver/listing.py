@@ -46,16 +46,18 @@ class Filter:
         document = document_of(self.row, record)
         if not self.labels.is_empty and not self.labels.matches(document["metadata"].get("labels", {})):
             return False
-        for name, equal, value in self.fields.terms:
+        if self.fields.is_empty:
+            return True
+        readers = self.row.fields
+
+        def read(name: str) -> str:
             if name == "metadata.name":
-                found = record.name
-            elif name == "metadata.namespace":
-                found = record.namespace
-            else:
-                found = self.row.fields[name](document)
-            if (found == value) is not equal:
-                return False
-        return True
+                return record.name
+            if name == "metadata.namespace":
+                return record.namespace
+            return readers[name](document)
+
+        return self.fields.matches(read)
 
 
 def filter_of(row: Resource, request: ApiRequest) -> Filter:

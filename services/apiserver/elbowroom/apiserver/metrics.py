@@ -1,14 +1,19 @@
 """What ``/metrics`` of the API server shows: upstream's names, pure counting."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from elbowroom.apiserver.store import Store
 from elbowroom.apiserver.watch import Watches
 from elbowroom.wire import ApiRequest
+
+KEYS_MAX = 1000
+"""How many kinds of requests are told apart: what nobody serves is made up by clients."""
+
+_Key = tuple[str, str, str, str, str, int]
 
 
 class ApiMetrics:
@@ -18,31 +23,38 @@ class ApiMetrics:
 
     def __init__(self, store: Store, watches: Watches) -> None:
         self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "apiserver_request",
-            "Counter of apiserver requests broken out for each verb, group, version, resource, subresource and HTTP code.",
-            ("verb", "group", "version", "resource", "subresource", "code"),
-            registry=self._registry,
-        )
-        self._children: dict[tuple[str, str, str, str, str, int], Counter] = {}
+        self._counts: dict[_Key, int] = {}
+        self._registry.register(_Requests(self._counts))
         self._registry.register(_Gauges(store, watches))
 
     def count(self, request: ApiRequest, code: int) -> None:
         """A request was answered."""
         key = (request.verb, request.group, request.version, request.resource, request.subresource, code)
-        child = self._children.get(key)
-        if child is None:
-            known = code not in (404, 405) or len(self._children) < 1000
-            labels = (request.verb.upper(), *key[1:5], str(code)) if known else ("OTHER", "", "", "", "", str(code))
-            child = self._requests.labels(*labels)
-            if known:
-                self._children[key] = child
-        child.inc()
+        known = self._counts.get(key)
+        if known is None and code in (404, 405) and len(self._counts) >= KEYS_MAX:
+            key = ("OTHER", "", "", "", "", code)
+            known = self._counts.get(key)
+        self._counts[key] = 1 if known is None else known + 1
 
     def text(self) -> bytes:
         """The exposition."""
         lines = generate_latest(self._registry).split(b"\n")
         return b"\n".join(line for line in lines if b"_created" not in line)
+
+
+class _Requests(Collector):
+    def __init__(self, counts: Mapping[_Key, int]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterable[Metric]:
+        requests = CounterMetricFamily(
+            "apiserver_request",
+            "Counter of apiserver requests broken out for each verb, group, version, resource, subresource and HTTP code.",
+            labels=("verb", "group", "version", "resource", "subresource", "code"),
+        )
+        for (verb, *rest, code), count in self._counts.items():
+            requests.add_metric((verb.upper(), *rest, str(code)), count)
+        yield requests
 
 
 class _Gauges(Collector):

@@ -1,7 +1,8 @@
 """From a URL to what is asked for: Kubernetes' paths, verbs and refusals."""
 
-from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
+
+import msgspec
 
 from elbowroom.apiserver import discovery, statuses
 from elbowroom.apiserver.discovery import Catalog, Resource, Subresource
@@ -11,8 +12,7 @@ _SEGMENTS_MAX = 64
 _NAMESPACE_PARTS = ("status", "finalize")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A resource request: the verb on ``resource``, with the rest of the path after a ``proxy`` subresource."""
 
     verb: str
@@ -21,19 +21,18 @@ class Target:
     name: str = ""
     subresource: Subresource | None = None
     rest: str = ""
-    query: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def is_collection(self) -> bool:
         return not self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """Something outside of resources: ``path`` is normalised, without a slash at its end."""
 
     path: str
-    query: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 def parse_query(query: str) -> dict[str, str]:
@@ -51,11 +50,15 @@ def route(method: str, raw_path: str, query: str, catalog: Catalog = discovery.B
         parameters = parse_query(query)
     except ValueError as why:
         raise statuses.bad_request(f"the query has too many parameters: {why}") from why
-    segments = raw_path.strip("/").split("/") if raw_path.strip("/") else []
-    if len(segments) > _SEGMENTS_MAX:
+    path = raw_path.strip("/")
+    parts = path.split("/") if path else []
+    if len(parts) > _SEGMENTS_MAX:
         raise statuses.no_such_resource()
-    parts = [unquote(segment) for segment in segments]
-    if any(not part or "/" in part or "\0" in part or part in (".", "..") for part in parts):
+    if "%" in path:
+        parts = [unquote(part) for part in parts]
+        if any("/" in part for part in parts):
+            raise statuses.no_such_resource()
+    if "" in parts or "." in parts or ".." in parts or any("\0" in part for part in parts):
         raise statuses.no_such_resource()
     if len(parts) > 2 and parts[0] == "api":
         return _target(catalog, method, "", parts[1], parts[2:], parameters)

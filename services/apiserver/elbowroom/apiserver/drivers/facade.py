@@ -10,6 +10,7 @@ The event loop, and the thread, are the host's. uvicorn's protocol does HTTP/1.1
 
 import asyncio
 import errno
+import hmac
 import math
 import socket
 import ssl
@@ -217,11 +218,17 @@ class Facade:
         """Find out who asks and as whom, and refuse who asks too often; probes of health are let through."""
         now = time.monotonic()
         connection = request.connection
-        try:
-            who = self._authenticator.identify(request.headers.get(b"authorization", b"").decode("latin-1"), connection.certificate)
-        except ApiError:
-            self._take(now, ANONYMOUS)
-            raise
+        said = request.headers.get(b"authorization", b"")
+        if connection.said is not None and hmac.compare_digest(connection.said, said):
+            who = connection.told_by
+        else:
+            try:
+                who = self._authenticator.identify(said.decode("latin-1"), connection.certificate)
+            except ApiError:
+                self._take(now, ANONYMOUS)
+                raise
+            if self._authenticator.is_lasting(who):
+                connection.said, connection.told_by = said, who
         request.who = who
         if not who.is_master and not is_open((), request.path):
             self._take(now, who)

@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 
 from elbowroom.apiserver import statuses
 from elbowroom.apiserver.drivers.request import Request
-from elbowroom.apiserver.identity import Identity, of_subject
+from elbowroom.apiserver.identity import ANONYMOUS, Identity, of_subject
 
 HEADER_SECONDS = 5.0
 FIRST_BYTE_SECONDS = 60.0
@@ -73,6 +73,8 @@ class PatientProtocol(HttpToolsProtocol):
         """When the last answer was complete, unless something has come since."""
         self.certificate: Identity | None = None
         self.is_proven = False
+        self.said: bytes | None = None
+        self.told_by = ANONYMOUS
         self._deadline: asyncio.TimerHandle | None = None
         self._header_bytes = self._read_bytes = 0
         """What came in reads that began among headers, and what this read brought."""

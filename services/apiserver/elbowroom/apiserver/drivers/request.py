@@ -18,6 +18,9 @@ class Client(Protocol):
 
     certificate: Identity | None
     is_proven: bool
+    said: bytes | None
+    """The Authorization header that last proved somebody for good, and whom."""
+    told_by: Identity
 
     def prove(self) -> None: ...
 
