@@ -80,7 +80,7 @@ def test_a_burstable_container_may_swap_as_large_a_share_as_it_asks_for_of_the_m
 ) -> None:
     pod = view(container)
     told = tuned(LinuxResources(2), pod, pod.spec.containers[0], ground)
-    assert told.unified == {"memory.swap.max": str(swap)} and told.memory_swap_limit_bytes == 0
+    assert told.memory_swap_max == str(swap) and told.memory_swap_limit_bytes == 0
 
 
 def test_on_cgroup_v1_memory_and_swap_together_are_no_more_than_memory() -> None:
@@ -88,16 +88,17 @@ def test_on_cgroup_v1_memory_and_swap_together_are_no_more_than_memory() -> None
     linux = LinuxResources(2, memory_limit_bytes=GiB)
     for swap, together in ((GiB, GiB), (0, 0)):
         told = tuned(linux, pod, pod.spec.containers[0], Ground(CAPACITY, swap=swap, cgroup_version=1))
-        assert (told.memory_swap_limit_bytes, told.unified) == (together, {})
+        assert (told.memory_swap_limit_bytes, told.memory_swap_max) == (together, "")
 
 
 def test_of_huge_pages_it_may_have_what_it_or_its_pod_asks_for() -> None:
     level = {"requests": {"cpu": "1"}, "limits": {"hugepages-2Mi": "8Mi", "hugepages-1Gi": "1Gi"}}
     pod = view(a_container("c", limits={"hugepages-2Mi": "4Mi"}), a_container("d"), resources=level)
-    told = [tuned(LinuxResources(2), pod, container, LIMITED).hugepage_limits for container in pod.spec.containers]
-    assert told == [{"1GB": GiB, "2MB": 4 * MiB}, {"1GB": GiB, "2MB": 8 * MiB}]
+    told = [tuned(LinuxResources(2), pod, container, LIMITED) for container in pod.spec.containers]
+    assert [(r.hugepages_1gb_bytes, r.hugepages_2mb_bytes) for r in told] == [(GiB, 4 * MiB), (GiB, 8 * MiB)]
     alone = view(a_container("c"))
-    assert tuned(LinuxResources(2), alone, alone.spec.containers[0], LIMITED).hugepage_limits == {"1GB": 0, "2MB": 0}
+    none = tuned(LinuxResources(2), alone, alone.spec.containers[0], LIMITED)
+    assert (none.hugepages_1gb_bytes, none.hugepages_2mb_bytes) == (0, 0)
 
 
 def test_there_is_no_share_of_no_memory() -> None:
@@ -122,12 +123,12 @@ def test_creation_and_each_update_tell_it() -> None:
     world = World(memory="4Gi", kubelet=swap, machine={"swap": "4Gi"})
     running(world, a_pod("a", a_container(cpu="1", memory="1Gi", limits={"memory": "2Gi"}, resizePolicy=policy)))
     made = sent(world, "CreateContainer", CreateContainer)[0].resources
-    assert (made.oom_score_adj, made.unified) == (750, {"memory.swap.max": str(GiB)})
+    assert (made.oom_score_adj, made.memory_swap_max) == (750, str(GiB))
     world.api.resize("a", requests={"cpu": "2"}, limits={"memory": "3Gi"})
     world.until(lambda: world.is_settled("a"))
     told = [update.resources for update in sent(world, "UpdateContainerResources", UpdateContainerResources)]
     assert [(r.memory_limit_bytes >> 30, r.cpu_shares) for r in told] == [(3, 1024), (3, 2048)]
-    assert {(r.oom_score_adj, r.unified["memory.swap.max"]) for r in told} == {(750, str(GiB))}
+    assert {(r.oom_score_adj, r.memory_swap_max) for r in told} == {(750, str(GiB))}
 
 
 def test_in_the_memory_step_the_new_request_counts() -> None:
@@ -136,7 +137,7 @@ def test_in_the_memory_step_the_new_request_counts() -> None:
     world.until(lambda: world.is_settled("a"))
     told = sent(world, "UpdateContainerResources", UpdateContainerResources)
     assert [update.resources.oom_score_adj for update in told] == [500]
-    assert {update.resources.unified["memory.swap.max"] for update in told} == {"0"}
+    assert {update.resources.memory_swap_max for update in told} == {"0"}
 
 
 @pytest.mark.parametrize("profile", ["lab", "v1.37"])

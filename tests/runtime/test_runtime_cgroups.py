@@ -79,7 +79,7 @@ def test_memory_is_kept_in_pages() -> None:
 
 
 def swaps(text: str) -> LinuxResources:
-    return LinuxResources(unified={"memory.swap.max": text})
+    return LinuxResources(memory_swap_max=text)
 
 
 def test_on_v2_the_file_says_what_may_be_swapped_out() -> None:
@@ -115,7 +115,7 @@ VALUES = st.builds(
     cpuset_cpus=st.sampled_from(["", "0-3", "1"]),
     oom_score_adj=st.sampled_from([0, 3, -997]),
     memory_swap_limit_bytes=st.integers(0, 2**40),
-    unified=st.sampled_from([{}, {"memory.swap.max": "0"}, {"memory.swap.max": "8192"}]),
+    memory_swap_max=st.sampled_from(["", "0", "8192", "max"]),
 )
 
 

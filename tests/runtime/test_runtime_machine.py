@@ -432,7 +432,7 @@ def test_a_container_that_uses_more_than_its_limit_is_killed_when_it_starts() ->
 def test_what_a_container_may_swap_it_swaps_out_before_it_is_killed() -> None:
     rig = Rig()
     rig.pod({"memoryUsage": "120Mi"})
-    swapping = LinuxResources(memory_limit_bytes=100 * MI, unified={"memory.swap.max": str(30 * MI)})
+    swapping = LinuxResources(memory_limit_bytes=100 * MI, memory_swap_max=str(30 * MI))
     rig.ok("UpdateContainerResources", UpdateContainerResources("s_c_0", swapping))
     stats = decode_value(rig.ok("PodStats", SandboxId("s")), PodStats)
     assert rig.container.state == "running" and stats.memory_usage_bytes == 100 * MI

@@ -33,8 +33,6 @@ ends with CANCELLED what the caller asked for before and what has not come into 
 and what it sees is final. ``ListAll`` ends so what the caller's earlier lives asked for.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 
 
@@ -50,10 +48,11 @@ class LinuxResources(msgspec.Struct, frozen=True, omit_defaults=True):
     oom_score_adj: int = 0
     memory_swap_limit_bytes: int = 0
     """Memory and swap together; on cgroup v1."""
-    hugepage_limits: Mapping[str, int] = {}
-    """Page size (``2MB``) -> bytes."""
-    unified: Mapping[str, str] = {}
-    """On cgroup v2: file -> value. Of ``memory.swap.max`` the kernel model knows what it means."""
+    memory_swap_max: str = ""
+    """What CRI has as ``unified["memory.swap.max"]``: a number of bytes, or ``max``; on cgroup v2."""
+    hugepages_1gb_bytes: int = 0
+    hugepages_2mb_bytes: int = 0
+    """CRI's ``hugepage_limits``; here 0 is none, since it is told of each page size every time."""
 
     def updated(self, new: "LinuxResources") -> "LinuxResources":
         """These after an update with ``new``: what is 0 or empty there stays as it is (RC-115)."""
@@ -66,8 +65,9 @@ class LinuxResources(msgspec.Struct, frozen=True, omit_defaults=True):
             new.cpuset_mems or self.cpuset_mems,
             new.oom_score_adj or self.oom_score_adj,
             new.memory_swap_limit_bytes or self.memory_swap_limit_bytes,
-            {**self.hugepage_limits, **new.hugepage_limits},
-            {**self.unified, **new.unified},
+            new.memory_swap_max or self.memory_swap_max,
+            new.hugepages_1gb_bytes or self.hugepages_1gb_bytes,
+            new.hugepages_2mb_bytes or self.hugepages_2mb_bytes,
         )
 
     @property

@@ -17,9 +17,6 @@ GUARANTEED_SCORE, BEST_EFFORT_SCORE = -997, 1000
 BURSTABLE_SCORE_MIN = 1000 + GUARANTEED_SCORE
 """A Guaranteed pod that uses all memory scores 10; Burstable ones are to score more."""
 NODE_CRITICAL = "system-node-critical"
-SWAP_MAX = "memory.swap.max"
-PAGE_SIZES = (("1GB", "hugepages-1Gi"), ("2MB", "hugepages-2Mi"))
-"""As the kernel names them, and as resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +46,12 @@ def tuned(linux: LinuxResources, pod: Pod, container: Container, ground: Ground)
     if not ground.cpu_quota:
         linux = structs.replace(linux, cpu_quota=0, cpu_period=0)
     score = oom_score_adj(pod, container.name, request, ground.memory)
-    linux = structs.replace(linux, oom_score_adj=score, hugepage_limits=hugepage_limits(pod, container))
+    gigantic, huge = hugepage_limits(pod, container)
+    linux = structs.replace(linux, oom_score_adj=score, hugepages_1gb_bytes=gigantic, hugepages_2mb_bytes=huge)
     if ground.cgroup_version == 2:
         # The file is there whether or not the machine has swap.
         most = swap_max(request, ground) if ground.limited_swap and may_swap(pod, container) else 0
-        return structs.replace(linux, unified={SWAP_MAX: str(most)})
+        return structs.replace(linux, memory_swap_max=str(most))
     # With as much of both as of memory alone there is no swap; without a limit it is ignored.
     return structs.replace(linux, memory_swap_limit_bytes=linux.memory_limit_bytes) if ground.swap else linux
 
@@ -85,11 +83,11 @@ def _spare_per_container(pod: Pod) -> int:
     return (level["memory"] - counted(container_request_amounts(pod)).get("memory", 0)) // count
 
 
-def hugepage_limits(pod: Pod, container: Container) -> Mapping[str, int]:
-    """Of each page size of the machine how much it may have: none unless it, or its pod as a whole, says so."""
+def hugepage_limits(pod: Pod, container: Container) -> tuple[int, int]:
+    """How much it may have in pages of 1 GiB and of 2 MiB: none unless it, or its pod as a whole, says so."""
     level = of(pod.spec.resources.limits) if pod.spec.resources is not None else {}
     limits = {**level, **of(container.resources.limits)}
-    return {size: limits.get(name, 0) for size, name in PAGE_SIZES}
+    return limits.get("hugepages-1Gi", 0), limits.get("hugepages-2Mi", 0)
 
 
 def swap_max(request: int, ground: Ground) -> int:

@@ -52,7 +52,6 @@ class Refused:
     message: str
 
 
-SWAP_MAX = "memory.swap.max"
 _TEXT = {"EINVAL": "invalid argument", "EBUSY": "device or resource busy"}
 
 
@@ -86,7 +85,7 @@ class Hierarchy:
         places = wanted.cpuset_cpus or group.cpuset, wanted.cpuset_mems or group.mems
         swap = self._swap(group, wanted, memory)
         if swap is None:
-            return self._refused("EINVAL", path, "", SWAP_MAX, wanted.unified[SWAP_MAX])
+            return self._refused("EINVAL", path, "", "memory.swap.max", wanted.memory_swap_max)
         new = Cgroup(shares, quota, period, memory, *places, swap)
         return self._cpu_refusal(group, new, path, parent, children) or self._memory_refusal(group, new, path, usage) or new
 
@@ -102,9 +101,9 @@ class Hierarchy:
         if self.version == 1:
             together = wanted.memory_swap_limit_bytes
             return max(0, together - memory) if together > 0 and memory >= 0 else group.swap
-        text = wanted.unified.get(SWAP_MAX)
-        if text is None or text == "max":
-            return group.swap if text is None else UNLIMITED
+        text = wanted.memory_swap_max
+        if text in ("", "max"):
+            return UNLIMITED if text else group.swap
         return int(text) - int(text) % PAGE if text.isascii() and text.isdecimal() else None
 
     def _cpu_refusal(
