@@ -48,6 +48,33 @@ def test_a_group_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_disk_whose_group_failed_keeps_what_was_there_and_takes_the_next(tmp_path: Path) -> None:
+    disk = SqliteDisk(tmp_path / "store.db")
+    disk.commit([Persist(ROW, b"row"), Persist("floor", b"1")], lambda _: None)
+    with pytest.raises(OSError, match="cannot write"):
+        disk.commit([Persist("floor", b"2"), Persist("bad", object())], lambda _: None)  # type: ignore[arg-type]
+    disk.commit([Persist("gone", b"x")], lambda _: None)
+    assert disk.load() == {ROW: b"row", "floor": b"1", "gone": b"x"}
+    disk.close()
+
+
+def test_rows_of_the_log_alone_are_one_statement_and_all_else_a_transaction(tmp_path: Path) -> None:
+    disk = SqliteDisk(tmp_path / "store.db")
+    said: list[str] = []
+    disk._db.set_trace_callback(lambda statement: said.append(statement.split()[0]))
+    disk.commit([Persist(f"log/{number:020d}", b"%d" % number) for number in range(1, 5)], lambda _: None)
+    assert said == ["INSERT"]
+    for writes in (
+        [Persist("floor", b"1")],
+        [Persist(ROW, None)],
+        [Persist(ROW, b"row", ("A6",))],
+    ):
+        said.clear()
+        disk.commit(writes, lambda _: None)
+        assert (said[0], said[-1]) == ("BEGIN", "COMMIT")
+    disk.close()
+
+
 def test_idling_folds_the_log_into_the_file_and_keeps_some_room_for_the_next(tmp_path: Path) -> None:
     disk = SqliteDisk(tmp_path / "store.db")
     row = b"x" * 100_000

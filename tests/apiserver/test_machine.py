@@ -8,6 +8,7 @@ from apiserver_world import START, World, a_node, a_pod, requests_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elbowroom.apiserver import machine
 from elbowroom.machine import Note, PeerConnected, Persist, Received, Send, Step, TimerFired, WorkDone
 from elbowroom.rpc import requests
 from elbowroom.wire import (
@@ -368,6 +369,23 @@ def test_the_floor_is_durable_before_any_row_goes() -> None:
         effect.label if isinstance(effect, Step) else effect.key for effect in world.effects if isinstance(effect, Step | Persist)
     ]
     assert order[-6:] == ["C1", "floor", "C2", "log/00000000000000000007", "C3", "C4"]
+
+
+def test_old_rows_go_a_few_at_a_time_until_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "DROPPED_AT_ONCE", 3)
+    world = World(compaction_seconds=10)
+    world.create("configmaps", CONFIG, "default")
+    for number in range(7):
+        world.patch("configmaps", "c", {"data": {"k": str(number)}}, namespace="default")
+    world.effects.clear()
+    world.wait(25)
+    assert world.disk["floor"] == b"14"
+    turns: list[int] = [0]
+    for effect in world.effects:
+        if isinstance(effect, Step) and effect.label == "C3":
+            turns.append(0)
+        turns[-1] += isinstance(effect, Persist) and effect.value is None
+    assert turns == [0, 3, 3, 1, 0], "the first look found nothing that was old"
 
 
 def test_a_long_history_is_cut_however_young() -> None:

@@ -3,6 +3,8 @@
 import ctypes
 import errno
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,49 @@ def test_what_the_disk_may_still_take_for_the_value_is_not_written_over(tmp_path
     disk.commit([Persist("a", b"1"), Persist("b", b"1"), Persist("a", b"2")], nothing)
     swapped = ["write a~", "sync a~", "rename a~"]
     assert files.calls == [*swapped, "write b~", "sync b~", "rename b~", "sync d", *swapped, "sync d"]
+
+
+def test_one_sync_of_the_directory_is_enough_for_all_that_came_before_it(tmp_path: Path) -> None:
+    files = Recording()
+    disk = FilesDisk(str(tmp_path / "d"), files)
+    disk.commit([Persist(key, b"1") for key in "abab"], nothing)
+    assert [call for call in files.calls if call in ("rename b~", "sync d", "rename a~")] == [
+        *("rename a~", "rename b~", "sync d"),
+        *("rename a~", "rename b~", "sync d"),
+    ]
+    files.calls.clear()
+    disk.commit([Persist("a", b"2", ("K4", "K5", "K6", "K7")), Persist("a", b"3")], nothing)
+    assert files.calls.count("sync d") == 2
+
+
+def test_what_is_synced_is_synced_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    for name in ("fdatasync", "fsync"):
+
+        def call(file: int, name: str = name, ask: Callable[[int], None] = getattr(os, name)) -> None:
+            ask(file)
+            asked.append(f"{name} {Path(os.readlink(f'/proc/self/fd/{file}')).name}")
+
+        monkeypatch.setattr(disks.os, name, call)
+    disk = FilesDisk(str(tmp_path / "d"))
+    for value in (b"1", b"2"):
+        disk.commit([Persist("a", value)], nothing)
+    assert asked == ["fdatasync a~", "fsync d"] * 2
+
+
+def test_a_file_is_its_owners_alone_and_open_no_longer_than_it_is_written(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    disk = FilesDisk(str(tmp_path / "d"))
+    disk.commit([Persist("a", b"1")], nothing)
+    assert stat.S_IMODE((tmp_path / "d" / "a").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "d").stat().st_mode) == 0o700
+    assert len(set(os.listdir("/proc/self/fd")) - before) == 1, "the directory is kept open"
+    disk.close()
+    files = SystemFiles()
+    for name in ("x", "y"):
+        files.write(str(tmp_path / name), b"1")
+    assert len(set(os.listdir("/proc/self/fd")) - before) == 1, "who writes another has done with the first"
+    files.close()
 
 
 @pytest.mark.parametrize("why", [errno.ENOSYS, errno.EINVAL])

@@ -225,3 +225,15 @@ def test_what_is_durable_already_is_not_written_again() -> None:
     assert checkpoint.save() == []
     checkpoint.put("uid", PodResources(containers=None))
     assert len(checkpoint.save()) == 3
+
+
+def test_a_pod_that_was_forgotten_leaves_nothing_behind() -> None:
+    checkpoint, never = Checkpoint(ALLOCATED), Checkpoint(ALLOCATED)
+    for kept in (checkpoint, never):
+        kept.put("stays", PodResources())
+    checkpoint.put("goes", PodResources())
+    checkpoint.save()
+    checkpoint.forget("goes")
+    checkpoint.forget("unknown")
+    assert checkpoint.save() == never.save()
+    assert checkpoint == never, "not even in memory: uids do not come again"

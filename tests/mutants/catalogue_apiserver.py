@@ -52,7 +52,13 @@ APISERVER = (
         "who-may-write-a-status-may-resize",
         "BR-040",
         "the right to one subresource is a right to another",
-        (Change("elbowroom.apiserver.authorizer:", '("pods/status",)', '("pods/status", "pods/resize")'),),
+        (
+            Change(
+                "elbowroom.apiserver.authorizer:_is_a_components",
+                "(request.verb, what)",
+                '(request.verb, what.replace("pods/resize", "pods/status"))',
+            ),
+        ),
         (_MACHINE + "test_peers_may_do_what_they_need_and_no_more",),
     ),
     Mutant(
@@ -79,7 +85,7 @@ APISERVER = (
         "a-resize-changes-the-class",
         "BR-043",
         "a resize makes a Guaranteed pod Burstable",
-        (Change("elbowroom.apiserver.pods:_resize", 'before != qos_class(pod_view({"spec": spec}))', "False"),),
+        (Change("elbowroom.apiserver.pods:_resize", '(status.get("qosClass") or _qos_of(stored)) != _qos_of(spec)', "False"),),
         (_RESIZE + "test_the_quality_of_service_stays",),
     ),
     Mutant(

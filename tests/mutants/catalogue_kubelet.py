@@ -221,8 +221,8 @@ KUBELET = (
         (
             Change(
                 "elbowroom.kubelet.progress:Progress.judge",
-                "not going_on and owner.in_progress is not None and not owner.midway",
-                "not going_on and owner.in_progress is not None and not owner.midway and owner.sandbox is not owner.shown_sandbox",
+                "owner.in_progress is not None and not owner.midway",
+                "owner.in_progress is not None and not owner.midway and owner.sandbox is not owner.shown_sandbox",
             ),
         ),
         (_MACHINE + "test_going_back_ends_a_failing_resize",),

@@ -1,8 +1,8 @@
-"""Single-line mutations of the rules that everything hangs on: each small change must turn one of the region's fast tests red.
+"""Single-line mutations: each small change of a rule's code must turn one of the rule's fast tests red.
 
-The engine knows nothing of the rules: it turns comparisons and sums round, exchanges ``and`` and ``or``, ``min`` and ``max``, moves
-whole numbers by one, takes away calls, returns and ``not``, and changes places in what is done in order. A survivor is either
-argued in docs/teeth.md (and in ``SURVIVORS`` by its name here) or a hole in the tests.
+The engine knows nothing of the rules (``regions``): it turns comparisons and sums round, exchanges ``and`` and ``or``, ``min`` and
+``max``, moves whole numbers by one, takes away calls, returns and ``not``, and changes places in what is done in order. What it
+changes is what a function does; the defaults of its parameters stay.
 """
 
 import ast
@@ -11,141 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mutating import LostTarget, Rewrite, scope_of, source_tree
-from survivors import SURVIVORS
-from trials import ROOT, TIMED_OUT, Trial, run, unmutated
+from trials import ROOT
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Functions that make up one rule, and the fast tests of it."""
+    """Functions that make up one rule, and the modules of its fast tests."""
 
     rule: str
     targets: tuple[str, ...]
     tests: tuple[str, ...]
-
-
-_KUBELET = ("kubelet/test_kubelet_passes.py", "kubelet/test_kubelet_reports.py", "kubelet/test_kubelet_machine.py")
-_FIT = (
-    "kubelet/test_kubelet_fit.py",
-    *(
-        f"kubelet/test_kubelet_decisions.py::test_{name}"
-        for name in (
-            "a_resize_is_judged_by_room",
-            "in_v137_more_than_the_node_has_is_deferred",
-            "what_a_node_can_never_do_is_infeasible",
-            "only_requests_make_a_resize_an_increase",
-            "a_critical_pod_evicts_where_the_kubelet_may",
-        )
-    ),
-)
-
-REGIONS = (
-    Region(
-        "the maximum rule",
-        tuple(
-            f"elbowroom.api.resources:{name}"
-            for name in (
-                "maximum",
-                "_largest",
-                "_effective_requests",
-                "_status_requests",
-                "_aggregate",
-                "_allocated_or_nothing",
-                "_allocated",
-                "_actual_or_nothing",
-                "_actual",
-            )
-        ),
-        ("api/test_api_maximum.py", "api/test_api_resources.py"),
-    ),
-    Region(
-        "the fit rule",
-        (
-            "elbowroom.kubelet.admission:Lack.amount",
-            "elbowroom.kubelet.admission:lacks",
-            "elbowroom.kubelet.admission:Crowd.without",
-            "elbowroom.kubelet.allocation:judge",
-            "elbowroom.kubelet.allocation:infeasible",
-            "elbowroom.kubelet.allocation:_above_allocatable",
-            "elbowroom.kubelet.allocation:increases",
-        ),
-        _FIT,
-    ),
-    Region(
-        "the fit rule",
-        (
-            "elbowroom.scheduler.plugins.resources:_Fits.beside",
-            "elbowroom.scheduler.plugins.resources:_ResizeFits.check",
-            "elbowroom.scheduler.plugins.resources:_ResizeFits._requested",
-        ),
-        (
-            "scheduler/test_scheduler_rules.py",
-            "scheduler/test_scheduler_reports.py",
-            "scheduler/test_scheduler_plugins.py",
-            "scheduler/test_scheduler_victims.py",
-            "scheduler/test_scheduler_paths.py",
-        ),
-    ),
-    Region(
-        "the reprieve loop",
-        (
-            "elbowroom.scheduler.preemption:_reprieve",
-            "elbowroom.scheduler.preemption:importance",
-            "elbowroom.scheduler.preemption:violating",
-            "elbowroom.scheduler.preemption:_makes_room",
-            "elbowroom.scheduler.preemption:cost",
-        ),
-        (
-            "scheduler/test_scheduler_rules.py",
-            "scheduler/test_scheduler_choice.py::test_how_many_nodes_are_tried",
-            "scheduler/test_scheduler_reports.py",
-            "scheduler/test_scheduler_victims.py",
-            "scheduler/test_scheduler_paths.py",
-        ),
-    ),
-    Region(
-        "the order of commits",
-        ("elbowroom.apiserver.machine:ApiServer._made", "elbowroom.apiserver.machine:ApiServer._raise_floor"),
-        ("apiserver/test_machine.py", "apiserver/test_apiserver_reports.py", "apiserver/test_watch.py"),
-    ),
-    Region(
-        "the order of commits",
-        (
-            "elbowroom.kubelet.checkpoint:Checkpoint.save",
-            "elbowroom.kubelet.resizes:Resizes._grant",
-            "elbowroom.kubelet.resizer:Resizer._updated",
-        ),
-        (*_KUBELET, "kubelet/test_preview_machine.py"),
-    ),
-    Region(
-        "the retry triggers",
-        (
-            "elbowroom.kubelet.resizes:Resizes.attempt_all",
-            "elbowroom.kubelet.resizes:Resizes.wished",
-            "elbowroom.kubelet.resizes:Resizes.node_changed",
-            "elbowroom.kubelet.resizes:shrinks",
-        ),
-        _KUBELET,
-    ),
-    Region(
-        "the retry triggers",
-        (
-            "elbowroom.scheduler.plugins.resources:_pod_gone",
-            "elbowroom.scheduler.plugins.resources:_pod_shrank",
-            "elbowroom.scheduler.plugins.resources:_fits_empty",
-            "elbowroom.scheduler.plugins.resources:_node_grew",
-            "elbowroom.scheduler.plugins.deferred:DeferredPodScheduling._neighbour_changed",
-        ),
-        (
-            "scheduler/test_scheduler_rules.py",
-            "scheduler/test_scheduler_queue.py",
-            "scheduler/test_scheduler_reports.py",
-            "scheduler/test_scheduler_paths.py",
-        ),
-    ),
-)
-
-# ---------------------------------------------------------------- the engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +31,8 @@ class Mutation:
     number: int
     was: str
     now: str
+    mark: str
+    """What ``watched`` code tells when it comes to the statement that is changed."""
 
     @property
     def name(self) -> str:
@@ -198,12 +75,57 @@ def mutations(region: Region) -> list[Mutation]:
     found = []
     for target in region.targets:
         scope = scope_of(source_tree(ROOT, target.partition(":")[0]), target)
+        parents = {child: node for node in ast.walk(scope) for child in ast.iter_child_nodes(node)}
+        marks = {statement: f"{target} {number}" for number, statement in enumerate(_statements(scope))}
         lines: dict[str, int] = {}
         for number, (node, field, at, new) in enumerate(_places(scope)):
             was, now = _told(node, field, at, new)
             count = lines[f"{was} => {now}"] = lines.get(f"{was} => {now}", 0) + 1
-            found.append(Mutation(target, number, was if count == 1 else f"{was} (place {count})", now))
+            within = getattr(node, field)[at] if at is not None else node
+            changed = within if isinstance(within, ast.stmt) else node  # an operator is one object for the whole tree
+            while changed not in marks:
+                changed = parents[changed]
+            found.append(Mutation(target, number, was if count == 1 else f"{was} (place {count})", now, marks[changed]))
     return found
+
+
+def _statements(scope: ast.AST) -> list[ast.stmt]:
+    return [node for node in ast.walk(scope) if isinstance(node, ast.stmt) and node is not scope]
+
+
+def watched(regions: Sequence[Region]) -> dict[str, Rewrite]:
+    """The regions' modules so rewritten that each statement of their functions first calls ``trials.reached`` with its mark."""
+    targets = dict.fromkeys(target for region in regions for target in region.targets)
+    modules = dict.fromkeys(target.partition(":")[0] for target in targets)
+    return {module: _watching([target for target in targets if target.partition(":")[0] == module]) for module in modules}
+
+
+def _watching(targets: Sequence[str]) -> Rewrite:
+    def rewrite(tree: ast.Module) -> ast.Module:
+        for target in targets:
+            scope = scope_of(tree, target)
+            marks = {statement: f"{target} {number}" for number, statement in enumerate(_statements(scope))}
+            for node in [scope, *marks]:
+                for block in _blocks(node):
+                    block[:] = [each for statement in block for each in (_call(marks[statement]), statement)]
+        return ast.fix_missing_locations(tree)
+
+    return rewrite
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements right below the node."""
+    for _, value in ast.iter_fields(node):
+        if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+            yield value
+        elif isinstance(value, list):
+            for each in value:
+                if isinstance(each, ast.ExceptHandler | ast.match_case):
+                    yield each.body
+
+
+def _call(mark: str) -> ast.stmt:
+    return ast.parse(f"__import__('trials').reached({mark!r})").body[0]
 
 
 def _told(node: ast.AST, field: str, at: int | None, new: object) -> tuple[str, str]:
@@ -234,7 +156,10 @@ def _put(node: ast.AST, field: str, at: int | None, new: object) -> None:
 
 
 def _places(scope: ast.AST) -> Iterator[Place]:
+    parameters = {inner for node in ast.walk(scope) if isinstance(node, ast.arguments) for inner in ast.walk(node)}
     for node in ast.walk(scope):
+        if node in parameters:
+            continue
         match node:
             case ast.Compare(ops=ops):
                 for at, op in enumerate(ops):
@@ -314,43 +239,3 @@ def _acts(statement: ast.stmt) -> bool:
         case ast.Assign(targets=[ast.Attribute()]):
             return True
     return False
-
-
-# ---------------------------------------------------------------- trying them
-
-Line = tuple[str, str, str, float]
-"""Name, outcome, why, seconds: a ``Verdict``."""
-
-
-def try_lines(word: str, jobs: int) -> Iterator[Line]:
-    """Try every mutation whose rule or name has that word in it; each is told when it is done."""
-    chosen = [(region, each) for region in REGIONS for each in mutations(region) if word in f"{region.rule} {each.name}"]
-    tests = list(dict.fromkeys(test for region, _ in chosen for test in region.tests))
-    for ran in unmutated(tests, jobs):
-        if ran.error or ran.failed:
-            yield ran.trial.name, "error", f"without a mutation: {ran.error or ran.failed[0]}", ran.seconds
-            return
-    trials = [
-        Trial(each.name, region.tests, {each.target.partition(":")[0]: each.rewrite()}, stops=True) for region, each in chosen
-    ]
-    for ran in run(trials, jobs):
-        yield _judged(ran.trial.name, ran.error, bool(ran.failed), ran.seconds)
-    yield from _gone([each.name for _, each in chosen], word)
-
-
-def _judged(name: str, error: str, failed: bool, seconds: float) -> Line:
-    if failed or error == TIMED_OUT:
-        why = "is listed as a survivor and is caught: take it off the list" if name in SURVIVORS else ""
-        return name, "error" if why else "caught", why, seconds
-    if error:
-        # A module that cannot be imported any more is noticed by everybody.
-        return name, "caught" if "cannot be collected" in error else "error", error, seconds
-    return name, "caught" if name in SURVIVORS else "survived", SURVIVORS.get(name, "no test minds"), seconds
-
-
-def _gone(names: Sequence[str], word: str) -> list[Line]:
-    """Survivors on the list that no mutation bears any more."""
-    known = set(names)
-    return [
-        (name, "error", "is listed as a survivor and is no mutation", 0.0) for name in SURVIVORS if not word and name not in known
-    ]

@@ -1,17 +1,17 @@
 """Mutants: known bugs, put back into the code for as long as one process lives.
 
-A mutant is data: which piece of code it changes, found by its shape and not by its place, and into what. The module is rewritten
-when it is imported, so whoever took a function from it by name gets the changed one, and nothing is written to disk. Where the
-piece is not there (any more), or there twice, the mutant is an error: it proves nothing.
+A mutant is data: which piece of code it changes, found by its shape and not by its place, and into what. The module's source is
+rewritten and compiled, and the functions that come out otherwise get the code of their changed twins: whoever took such a function
+from the module by name has the changed one, nothing is imported again, and nothing is written to disk. Where the piece is not there
+(any more), or there twice, the mutant is an error: it proves nothing.
 """
 
 import ast
-import importlib.machinery
-import sys
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 
 BODY = "..."
 """As ``was``: the whole body of the target."""
@@ -156,40 +156,62 @@ def _replace_statements(scope: ast.AST, was: Sequence[ast.stmt], now: list[ast.s
     return count
 
 
-# ---------------------------------------------------------------- importing
+# ---------------------------------------------------------------- exchanging
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles the rewritten module; no bytecode is read or kept."""
+def exchange(root: Path, rewrites: Mapping[str, Rewrite]) -> None:
+    """Give the functions of these modules the code that they have when the source is rewritten.
 
-    def __init__(self, name: str, path: str, rewrite: Rewrite) -> None:
-        super().__init__(name, path)
-        self._rewrite = rewrite
-
-    def get_code(self, fullname: str) -> CodeType:
-        tree = self._rewrite(ast.parse(Path(self.path).read_bytes()))
-        return compile(tree, self.path, "exec", dont_inherit=True)
-
-
-class _Finder:
-    def __init__(self, rewrites: Mapping[str, Rewrite]) -> None:
-        self._rewrites = rewrites
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        rewrite = self._rewrites.get(name)
-        spec = None if rewrite is None else importlib.machinery.PathFinder.find_spec(name, path, target)
-        if rewrite is not None and spec is not None and spec.origin is not None:
-            spec.loader = _Loader(name, spec.origin, rewrite)
-        return spec
+    ``LostTarget`` if something else changes, like a module's constant: it may be in use already.
+    """
+    for module, rewrite in rewrites.items():
+        path = source_path(root, module)
+        before, after = (_code(tree, path) for tree in (source_tree(root, module), rewrite(source_tree(root, module))))
+        functions = dict(_functions(importlib.import_module(module)))
+        for name, code in _changed(before, after):
+            if name not in functions:
+                raise LostTarget(f"{module}:{name} is no function whose code can be exchanged")
+            functions[name].__code__ = code
 
 
-def install(rewrites: Mapping[str, Rewrite]) -> None:
-    """Rewrite these modules when they are imported; they must not have been."""
-    early = [name for name in rewrites if name in sys.modules]
-    assert not early, f"imported before they were changed: {early}"
-    sys.meta_path.insert(0, _Finder(rewrites))  # type: ignore[arg-type]
+def _code(tree: ast.Module, path: Path) -> CodeType:
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+def _changed(before: CodeType, after: CodeType) -> Iterator[tuple[str, CodeType]]:
+    """The functions whose code differs, by their qualified names; of one inside another the outer one."""
+    if (before.co_code, before.co_names, _plain(before)) != (after.co_code, after.co_names, _plain(after)):
+        raise LostTarget(f"{before.co_qualname} does something else when it is imported")
+    for one, other in zip(_inner(before), _inner(after), strict=True):
+        if one == other:
+            continue
+        if one.co_flags & _OPTIMIZED:
+            yield other.co_qualname, other
+        else:
+            yield from _changed(one, other)
+
+
+_OPTIMIZED = 1
+"""Of code's flags: it is a function's, and neither a module's nor a class's."""
+
+
+def _plain(code: CodeType) -> list[str]:
+    return [repr(constant) for constant in code.co_consts if not isinstance(constant, CodeType)]
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+
+
+def _functions(scope: ModuleType | type) -> Iterator[tuple[str, FunctionType]]:
+    """What is defined in the module, by its qualified name: functions, methods, and what properties and caches wrap."""
+    module = scope.__name__ if isinstance(scope, ModuleType) else scope.__module__
+    for value in vars(scope).values():
+        if isinstance(value, type) and value.__module__ == module and value is not scope:
+            yield from _functions(value)
+        for wrapped in (value, *(getattr(value, name, None) for name in ("fget", "fset", "func", "__func__", "__wrapped__"))):
+            if isinstance(wrapped, FunctionType) and wrapped.__module__ == module:
+                yield wrapped.__code__.co_qualname, wrapped
 
 
 def source_tree(root: Path, module: str) -> ast.Module:

@@ -11,9 +11,16 @@ _RAISED = (
     "[Step('C1'), persist, Step('C2'), Note('compacted', {'floor': self._store.floor}), SetTimer(DROPPING, now), *ended]",
 )
 _APART = "the two have nothing to do with each other, and neither leaves the process"
+_IN_HAND = "it is in hand already: nobody looks at the queue until it is carried out"
+_CUT = "a file is cut to the length that it has"
+_TEMPORARY = "in either order a death in between leaves a temporary file at most, which the next life removes"
+_JUDGED = "the verdict was given in this step; of the earlier allocation only refusals speak"
+_TOLD = "whichever comes first tells of it, and the other finds nothing new to tell"
+_LOOKED_AT = "what was done to a container is looked at before anything is told or decided"
 _ANYTHING = "of what is asked for only whether it is anything at all is looked at here"
 _FITS_EMPTY = "what the node does not have nobody waits for here: it was asked before whether the pod fits the empty node"
 _LET_GO = "the next pass finds that it has what it asks for, and lets it go"
+_CACHE = "only how often it is worked out again"
 _AFTER = "the floor is durable first; in which order the rest follows is no promise, and no reader can see it"
 
 SURVIVORS: dict[str, str] = {
@@ -28,6 +35,20 @@ SURVIVORS: dict[str, str] = {
     _MADE + "if change.deleted: => if not change.deleted:": _MEMORY,
     _FLOOR + "self._dropping = True => pass": _DROPPING,
     _FLOOR + "True => False": _DROPPING,
+    "elbowroom.host.incarnation:Incarnation._pump: pending.popleft() => (after) self._carry_out(effect)": _IN_HAND,
+    "elbowroom.host.incarnation:Incarnation._group: passed.pop() => (after) self._carry_out(before)": _APART,
+    "elbowroom.host.disks:SystemFiles.write: os.fstat(file).st_size > len(value) => os.fstat(file).st_size >= len(value)": _CUT,
+    "elbowroom.kubelet.checkpoint:Checkpoint.forget: self.entries.pop(uid, None) => (after) self._encoded.pop(uid, None)": _APART,
+    "elbowroom.host.disks:FilesDisk.commit: self._files.sync(folder) => (after) moved.clear()": _APART,
+    "elbowroom.host.disks:FilesDisk.commit: self._files.sync(folder) (place 2) => (after) moved.clear()": _APART,
+    "elbowroom.host.disks:FilesDisk.commit: _tell(step, labels) => (after) moved.add(target)": _APART,
+    "elbowroom.host.disks:FilesDisk.commit: self._files.remove(target) => (after) self._files.remove(temporary)": _TEMPORARY,
+    "elbowroom.kubelet.resizes:Resizes._grant: kubelet.scaling.carry_out(now, worker.pod, worker.allocated_pod) => "
+    "(after) kubelet.allocated.put(worker.uid, self.wanted(worker))": _JUDGED,
+    "elbowroom.kubelet.resizes:Resizes._grant: worker.granted(now) => (after) kubelet.publish(now, worker)": _TOLD,
+    "elbowroom.kubelet.resizer:Resizer._updated: "
+    "owner.put_state(msgspec.structs.replace(state, resources=state.resources.updated(told))) => pass": _LOOKED_AT,
+    "elbowroom.kubelet.resizer:Resizer._updated: state is not None => state is None": _LOOKED_AT,
     "elbowroom.scheduler.preemption:_reprieve: stage.take(other) => (after) victims.append(other)": _APART,
     "elbowroom.scheduler.preemption:_reprieve: victims.append(other) => (after) violations += other.uid in protected": _APART,
     "elbowroom.scheduler.plugins.resources:_node_grew: 1 => 2": _ANYTHING,
@@ -44,5 +65,10 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.kubelet.resizes:Resizes.wished: self._queue.remove(worker.uid) => pass": _LET_GO,
     "elbowroom.kubelet.resizer:Resizer._updated: kubelet.emit(Step(operation.labels[1])) => "
     "(after) owner.record(operation.name, operation.amounts.record(), 'update')": _APART,
+    **{
+        f"elbowroom.kubelet.account:Account.{name}: {change}": _CACHE
+        for name in ("counts", "allocated_pod")
+        for change in ("0 => 1", "1 => 2")
+    },
     **{f"{_FLOOR}{_RAISED[0]} => {other}": _AFTER for other in _RAISED[1:]},
 }

@@ -6,14 +6,16 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from catalogue import CATALOGUE, share
-from line_mutations import REGIONS, mutations
+from line_mutations import mutations
 from mutating import Mutant
+from regions import REGIONS
 from reports import REPORTS
-from run_mutants import lost, table
+from run_mutants import lost, regions_table, survivors_table, table
 from survivors import SURVIVORS
 from trials import ROOT
 
@@ -58,5 +60,6 @@ def test_every_survivor_on_the_list_is_a_mutation_of_the_code() -> None:
     assert [name for name in SURVIVORS if name not in names] == []
 
 
-def test_the_page_lists_every_mutant_with_its_tests() -> None:
-    assert table() in PAGE.read_text(), "`python tests/mutants/run_mutants.py table` writes it"
+@pytest.mark.parametrize(("what", "made"), [("table", table), ("regions", regions_table), ("survivors", survivors_table)])
+def test_the_page_lists_what_there_is(what: str, made: Callable[[], str]) -> None:
+    assert made() in PAGE.read_text(), f"`python tests/mutants/run_mutants.py {what}` writes it"

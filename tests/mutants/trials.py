@@ -1,185 +1,283 @@
-"""Trials: tests run in a fresh process each, with some modules rewritten.
+"""Trials: tests that are run in a fresh process each, with the code of some functions exchanged.
 
-The processes are forked from one that has imported the libraries and none of elbowroom, so a trial costs its tests and little else.
+All processes are forked from one pytest session, the *bench*, which has imported and collected everything and run nothing: a trial
+costs its tests and little else. What takes too long is judged by the processor's time, never by the clock's, since the machine may
+have a lot of other work; only who waits for what never comes is told by waiting.
 """
 
-import importlib
+import gc
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
-import sys
+import tempfile
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 import hypothesis
 import pytest
-from mutating import LostTarget, Rewrite, install
+from mutating import LostTarget, Rewrite, exchange
+
+from elbowroom.host.process import die_with_parent
 
 ROOT = Path(__file__).parents[2]
-LIBRARIES = ("msgspec", "httptools", "yaml", "zmq", "pydantic", "prometheus_client", "uvloop", "rich", "typer", "cryptography")
-TEST_SECONDS = 30
-"""Of CPU: no named test takes longer; one that does is caught in a loop that the mutant made, and fails."""
-STILL_SECONDS = 600
-"""Of the clock, on a machine that may have a lot of other work: a test that takes longer waits for what never comes, and fails."""
+TEST_SECONDS_MIN, TEST_TIMES = 5.0, 20
+"""Of the processor: a test that takes longer, and longer than so many times its usual time, is in a loop that the mutant made."""
+IDLE_SECONDS = 60.0
+"""A process that has done nothing for so long waits for what never comes."""
+LOOK_SECONDS = 5.0
 MEMORY_MAX = 1 << 30
-"""Of a trial's address space: some mutants make what has no end."""
+"""So much address space more than the bench has: some mutants make what has no end."""
+TOO_LONG = "it took too long"
 _FORK = multiprocessing.get_context("fork")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Run ``tests`` (below ``tests/``) with these modules rewritten; ``stops``: at the first failure."""
+    """Run the tests (by their node ids, in that order) with these modules rewritten, until one fails."""
 
     name: str
     tests: tuple[str, ...]
     rewrites: Mapping[str, Rewrite] = field(default_factory=dict)
-    stops: bool = False
-    seconds: float = 1200.0
-    """Of the clock, for all its tests; a single one fails after ``TEST_SECONDS`` of CPU."""
+    test_seconds: float = 60.0
+    """Of the processor, for any one test."""
+    stops: bool = True
+    """At the first failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What became of a trial. ``error`` is empty if its tests were run."""
+    """What became of a trial. ``error`` is empty if its tests were run, or some of them and one failed."""
 
     trial: Trial
     error: str = ""
-    passed: tuple[str, ...] = ()
+    passed: Mapping[str, float] = field(default_factory=dict)
+    """The tests, and what each took of the processor."""
     failed: tuple[str, ...] = ()
     seconds: float = 0.0
-
-    def red(self, test: str) -> bool:
-        """Did the test fail, for one of its parameters at least?"""
-        return any(_is_of(test, node) for node in self.failed)
-
-    def green(self, test: str) -> bool:
-        """Was it run, and passed for all parameters?"""
-        return not self.red(test) and any(_is_of(test, node) for node in self.passed)
+    """Of the processor, in all."""
+    reached: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Which marks (``reached``) each test came past."""
 
 
-def _is_of(test: str, node: str) -> bool:
+def is_of(test: str, node: str) -> bool:
+    """Is the node id that of ``area/test_module.py::test_name``, or one of its parameters?"""
     return node == f"tests/{test}" or node.startswith((f"tests/{test}[", f"tests/{test}::"))
 
 
-class _Listener:
-    """Collects the outcomes; a test that could not be set up or collected was not run."""
+_marks: set[str] = set()
 
-    def __init__(self) -> None:
-        self.outcomes: dict[str, str] = {}
-        self.trouble: list[str] = []
+
+def reached(mark: str) -> None:
+    """Code that is watched calls this: it came past the mark."""
+    _marks.add(mark)
+
+
+class Bench:
+    """Everything is imported and collected; ``run`` forks."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
+        self._items = {item.nodeid: item for item in session.items}
+        gc.collect()
+        gc.freeze()  # what is never touched stays shared
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """All node ids."""
+        return tuple(self._items)
+
+    def of(self, tests: Iterable[str]) -> tuple[str, ...]:
+        """The node ids of tests or modules, by their names below ``tests``."""
+        return tuple(node for test in tests for node in self._items if is_of(test, node))
+
+    def run(self, trials: Iterable[Trial], jobs: int) -> Iterator[Ran]:
+        """Make the trials, ``jobs`` at a time; each is told when it is done."""
+        waiting = list(trials)[::-1]
+        running: list[_Running] = []
+        with tempfile.TemporaryDirectory(prefix="teeth") as folder:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    running.append(_Running(waiting.pop(), folder, self._child))
+                wait([one.answer for one in running], LOOK_SECONDS)
+                for one in list(running):
+                    ended = one.ended()
+                    if ended is not None:
+                        running.remove(one)
+                        yield ended
+
+    def _child(self, trial: Trial, answer: Connection) -> None:
+        listener = _Listener(trial, answer)
+        session = self._session
+        session.items = [self._items[test] for test in trial.tests]
+        session.config.option.maxfail = 1 if trial.stops else 0
+        session.config.pluginmanager.register(listener)
+        try:
+            exchange(ROOT, trial.rewrites)
+        except LostTarget as why:
+            listener.answer(str(why))
+            return
+        for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldfail or session.shouldstop:
+                break
+        listener.answer()
+
+
+class _Listener:
+    """Collects the outcomes of a trial's tests; one that could not be set up was not run."""
+
+    def __init__(self, trial: Trial, connection: Connection) -> None:
+        self._trial, self._connection = trial, connection
+        self._passed: dict[str, float] = {}
+        self._failed: list[str] = []
+        self._reached: dict[str, frozenset[str]] = {}
+        self._trouble: list[str] = []
+        signal.signal(signal.SIGPROF, self._too_long)
+
+    def answer(self, error: str = "") -> None:
+        self._connection.send((error or "; ".join(self._trouble), self._passed, tuple(self._failed), self._reached))
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self) -> Generator[None, object, object]:
-        signal.setitimer(signal.ITIMER_PROF, TEST_SECONDS)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        _marks.clear()
+        began = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, self._trial.test_seconds)
         try:
             return (yield)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self.trouble.append(f"{report.nodeid} cannot be collected: {report.longreprtext[-600:]}")
+            self._reached[item.nodeid] = frozenset(_marks)
+            if item.nodeid in self._passed:
+                self._passed[item.nodeid] = time.process_time() - began
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call":
-            self.outcomes[report.nodeid] = report.outcome
+        if report.when == "call" and report.passed:
+            self._passed[report.nodeid] = 0.0
+        elif report.when == "call" and report.failed:
+            self._failed.append(report.nodeid)
         elif report.failed:
-            self.trouble.append(f"{report.nodeid}: {report.when} failed")
+            self._trouble.append(f"{report.nodeid}: {report.when} failed: {report.longreprtext[-300:]}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item, settings: object) -> bool:
+        """No clock is asked."""
+        return True
+
+    def _too_long(self, number: int, frame: object) -> None:
+        self.answer(TOO_LONG)
+        os._exit(0)
 
 
-def _too_long(number: int, frame: object) -> None:
-    raise AssertionError(f"it takes more than {TEST_SECONDS} s of CPU")
+def _child(trial: Trial, answer: Connection, folder: str, run: Callable[[Trial, Connection], None]) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    die_with_parent()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + MEMORY_MAX
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    run(trial, answer)
 
 
-def _child(trial: Trial, answer: Connection) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    os.chdir(ROOT)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
-    sys.dont_write_bytecode = True
+class _Running:
+    def __init__(self, trial: Trial, folder: str, run: Callable[[Trial, Connection], None]) -> None:
+        self._trial = trial
+        self.answer, theirs = _FORK.Pipe(duplex=False)
+        self._folder = tempfile.mkdtemp(dir=folder)
+        self._process = _FORK.Process(target=_child, args=(trial, theirs, self._folder, run))
+        self._process.start()
+        theirs.close()
+        self._used = 0.0
+        self._idle_since = self._looked = time.monotonic()
+
+    def ended(self) -> Ran | None:
+        """How it ended; None while it has not."""
+        outcome: tuple[str, Mapping[str, float], tuple[str, ...], Mapping[str, frozenset[str]]]
+        if self.answer.poll():
+            try:
+                outcome = self.answer.recv()
+            except EOFError:
+                self._process.join()
+                outcome = f"its process ended with {self._process.exitcode}", {}, (), {}
+        elif self._waits_in_vain():
+            outcome = TOO_LONG, {}, (), {}
+        else:
+            return None
+        self._look()
+        self._process.kill()  # it has said all that it has to say
+        self._process.join()
+        self.answer.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        error, passed, failed, reached = outcome
+        return Ran(self._trial, error, passed, failed, self._used, reached)
+
+    def _waits_in_vain(self) -> bool:
+        """Has it slept for long, and not for want of a processor?"""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return False
+        self._looked = now
+        if self._look():
+            self._idle_since = now
+        return now - self._idle_since >= IDLE_SECONDS
+
+    def _look(self) -> bool:
+        """Did it do something since it was looked at last, or would it if it could?"""
+        try:
+            words = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        before, self._used = self._used, (int(words[11]) + int(words[12])) / _TICKS
+        return words[0] in "RD" or self._used - before > 0.02 * LOOK_SECONDS
+
+
+class _Session:
+    """Takes a session over once it has collected, in place of the loop that runs the tests."""
+
+    def __init__(self, work: Callable[[Bench], None]) -> None:
+        self._work = work
+        self.ran = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        if session.testsfailed:
+            return None  # pytest says what could not be collected
+        self.ran = True
+        self._work(Bench(session))
+        return True
+
+
+def at_bench(modules: Sequence[str], work: Callable[[Bench], None]) -> bool:
+    """Collect these modules below ``tests``, and let ``work`` do what it likes with them. False if they cannot be collected."""
     # Examples of mutants are no examples of ours, and nobody reads how small they could be made.
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("mutants", database=None, derandomize=True, phases=phases, deadline=None)
     hypothesis.settings.load_profile("mutants")
-    install(trial.rewrites)
-    signal.signal(signal.SIGPROF, _too_long)
-    listener = _Listener()
-    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--timeout={STILL_SECONDS}", "--timeout-method=signal"]
-    code = pytest.main([*options, *(["-x"] if trial.stops else []), *(f"tests/{test}" for test in trial.tests)], [listener])
-    missing = [name for name in trial.rewrites if name not in sys.modules]
-    error = "; ".join(listener.trouble)
-    if missing:
-        error = f"the tests do not import {missing}"
-    elif not error and code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        error = f"pytest ended with {code}"
-    passed = tuple(node for node, outcome in listener.outcomes.items() if outcome == "passed")
-    failed = tuple(node for node, outcome in listener.outcomes.items() if outcome == "failed")
-    answer.send((error, passed, failed))
+    os.chdir(ROOT)
+    session = _Session(work)
+    quiet = ["-qq", "-s", "--no-header", "--no-summary", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    pytest.main([*quiet, f"--rootdir={ROOT}", *(f"tests/{module}" for module in modules)], [session])
+    return session.ran
 
 
-def run(trials: Iterable[Trial], jobs: int) -> Iterator[Ran]:
-    """Make the trials, ``jobs`` at a time, in any order. One that takes too long is ended."""
-    early = [name for name in sys.modules if name.startswith("elbowroom.")]
-    assert not early, f"trials must begin without {early[:3]}"
-    for library in LIBRARIES:
-        importlib.import_module(library)
-    waiting = list(trials)[::-1]
-    running: dict[int, _Running] = {}
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            started = _Running(waiting.pop())
-            running[started.process.sentinel] = started
-        first_end = min(one.until for one in running.values())
-        wait([one.answer for one in running.values()], max(0.0, first_end - time.monotonic()))
-        for sentinel, one in list(running.items()):
-            ended = one.ended()
-            if ended is not None:
-                del running[sentinel]
-                yield ended
-
-
-class _Running:
-    def __init__(self, trial: Trial) -> None:
-        self.trial = trial
-        self.answer, theirs = _FORK.Pipe(duplex=False)
-        self.process = _FORK.Process(target=_child, args=(trial, theirs))
-        self.began = time.monotonic()
-        self.until = self.began + trial.seconds
-        self.process.start()
-        theirs.close()
-
-    def ended(self) -> Ran | None:
-        """How it ended; None while it has not."""
-        now = time.monotonic()
-        if self.answer.poll():
-            try:
-                error, passed, failed = self.answer.recv()
-            except EOFError:
-                self.process.join()
-                error, passed, failed = f"its process ended with {self.process.exitcode}", (), ()
-        elif now >= self.until:
-            self.process.kill()
-            error, passed, failed = TIMED_OUT, (), ()
-        else:
-            return None
-        self.process.join()
-        self.answer.close()
-        return Ran(self.trial, error, passed, failed, now - self.began)
-
-
-TIMED_OUT = "it took too long"
-
-
-def unmutated(tests: Sequence[str], jobs: int) -> list[Ran]:
-    """The same tests with nothing changed, each module's in a process of its own."""
+def unmutated(bench: Bench, tests: Sequence[str], jobs: int, rewrites: Mapping[str, Rewrite] | None = None) -> Iterator[Ran]:
+    """The tests (node ids) as they are, or watched by ``rewrites``, each module's in a process of its own."""
     modules = dict.fromkeys(test.partition("::")[0] for test in tests)
-    chosen = {module: tuple(dict.fromkeys(t for t in tests if t.partition("::")[0] == module)) for module in modules}
-    return list(run([Trial(f"unmutated {module}", mine) for module, mine in chosen.items()], jobs))
+    trials = [
+        Trial(module, tuple(test for test in tests if test.partition("::")[0] == module), rewrites or {}, 300.0, stops=False)
+        for module in modules
+    ]
+    yield from bench.run(trials, jobs)
 
 
-__all__ = ["ROOT", "TIMED_OUT", "LostTarget", "Ran", "Trial", "run", "unmutated"]
+def seconds_of(usual: float) -> float:
+    """How long a test may take that usually takes so long."""
+    return max(TEST_SECONDS_MIN, usual * TEST_TIMES)

@@ -27,6 +27,14 @@ FITS = [
     ("exactly all of an empty node", {"cpu": 1000}, {"cpu": 1000}, {}, ()),
     ("one more than is left", {"cpu": 1000}, {"cpu": 1000}, {"cpu": 1}, ("Insufficient cpu",)),
     ("the smallest part of what the node does not have", {"example.com/x": 1}, {"cpu": 1000}, {}, ("Insufficient example.com/x",)),
+    ("nothing, which a node that gave too much has, too", {"cpu": 0}, {"cpu": 1000}, {"cpu": 2000}, ()),
+    (
+        "nothing of what it asks for, the great resources told first and the others by name",
+        {"b.com/x": 1, "a.com/x": 2, "ephemeral-storage": 1, "memory": 1, "cpu": 1},
+        {},
+        {},
+        tuple(f"Insufficient {name}" for name in ("cpu", "memory", "ephemeral-storage", "a.com/x", "b.com/x")),
+    ),
 ]
 
 
@@ -150,3 +158,16 @@ def test_a_deferred_pod_is_woken_by_its_neighbours_alone(what: str, changed: Any
     plugin = deferred.DeferredPodScheduling(profile_of("lab"), SimpleNamespace(node=lambda name: None))  # type: ignore[arg-type]
     assert plugin._neighbour_changed(info("u"), None, changed) is wakes
     assert plugin._neighbour_changed(info("u"), changed, None) is wakes
+
+
+@pytest.mark.parametrize(("profile", "disabled", "wakes"), [("v1.37", True, False), ("v1.37", False, True), ("lab", True, True)])
+def test_where_the_nodes_policy_holds_a_resize_back_nothing_wakes_it(profile: str, disabled: bool, wakes: bool) -> None:
+    """In the lab the pod's condition does, and keeps it out of the queue."""
+    own = SimpleNamespace(name="n1", resize_preemption_disabled=disabled)
+    lookup: Any = SimpleNamespace(node=lambda name: own if name == "n1" else None)
+    plugin = deferred.DeferredPodScheduling(profile_of(profile), lookup)
+    before, after = info("u"), info("u")
+    assert plugin._itself_changed(after, before, after) is wakes
+    assert plugin._neighbour_changed(after, None, info("other")) is wakes
+    assert plugin._own_node_came(after, None, own) is wakes  # type: ignore[arg-type]
+    assert plugin._own_node_resized(after, own, own) is wakes  # type: ignore[arg-type]

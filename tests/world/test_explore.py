@@ -58,7 +58,9 @@ def test_pairs_of_faults_are_survived() -> None:
     runs = pairs(1, 6, "lab", "preemption")
     assert len({run.points for run in runs}) == 6 and all(len(run.points) == 2 for run in runs)
     for run in runs:
-        fine(make(run))
+        ended = make(run)
+        fine(ended)
+        assert sum(ended.faults.values()) >= 2, "both faults came"
 
 
 def test_each_step_is_met_by_each_kind_of_fault() -> None:

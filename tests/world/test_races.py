@@ -35,8 +35,8 @@ def add_pod(cluster: SimulatedCluster, name: str, priority: str, grace: int, wor
     cluster.ask(create("pods", document, namespace="default"))
 
 
-def tell(seed: int, tracking: str) -> str:
-    """One race, to its end; what happened meanwhile."""
+def tell(seed: int, tracking: str) -> None:
+    """One race, to its end."""
     draw = random.Random(f"{seed}/race")
     meanwhile = MEANWHILE[seed % len(MEANWHILE)]
     profile = replace(profile_of("lab", {RESIZE_PREEMPTION: True}), nomination_tracking=tracking)
@@ -72,9 +72,9 @@ def tell(seed: int, tracking: str) -> str:
     assert web == (GI if meanwhile == "it is taken back" else 2 * GI), cluster.state()
     told = {record["victim"] for record in world.notes("sch.delete")}
     assert len(told) <= victims_max(meanwhile, tracking), f"{meanwhile}: {sorted(told)} were told to go"
+    assert told or meanwhile in ("it is taken back", "a neighbour goes"), "the node was full: somebody had to go"
     report = cluster.verdict()
     assert report.held, "; ".join(f"{each.invariant}: {each.message}" for each in report.failures[:3])
-    return meanwhile
 
 
 def victims_max(meanwhile: str, tracking: str) -> int:
@@ -91,4 +91,4 @@ def quiet(cluster: SimulatedCluster) -> bool:
 @pytest.mark.parametrize("tracking", TRACKINGS)
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"{seed}: {MEANWHILE[seed % len(MEANWHILE)]}")
 def test_whoever_comes_first_nobody_goes_in_vain(seed: int, tracking: str) -> None:
-    assert tell(seed, tracking) in MEANWHILE
+    tell(seed, tracking)

@@ -3,6 +3,8 @@
 ``elbowroom explore resize-storm --seeds 10000`` makes the same runs in full; here is a part of them.
 """
 
+from collections import Counter
+
 import pytest
 
 from elbowroom.deploy.explore.run import Ended, Point, Run, make, outcome
@@ -31,12 +33,21 @@ def test_a_quiet_storm_ends_where_its_last_word_says(block: int, name: str) -> N
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("block", range(2))
 def test_a_storm_with_faults_ends_there_too(block: int, name: str) -> None:
+    faults: Counter[str] = Counter()
+    resizes = 0
     for seed in range(101 + 5 * block, 106 + 5 * block):
-        fine(make(Run(seed, hostile=True, profile=name, scenario=SCENARIO)))
+        ended = make(Run(seed, hostile=True, profile=name, scenario=SCENARIO))
+        fine(ended)
+        faults.update(ended.faults)
+        resizes += ended.number
+    assert resizes > 10 and faults.total() > 10 and len(faults) > 2, f"too little happened: {resizes} resizes, {faults}"
 
 
 def test_a_resize_that_was_infeasible_on_a_small_node_is_granted_when_it_grows() -> None:
     """Seed 9 ends with the node's growth, which no timer and no other pod's resize tells of."""
+    ended = outcome(Run(9, scenario=SCENARIO))
+    allocations = [record for record in ended.world.history if record["kind"] == "kl.alloc"]
+    assert "node_updated" in [record["cause"] for record in allocations]
     fine(make(Run(9, scenario=SCENARIO)))
 
 
@@ -62,9 +73,12 @@ def test_a_limit_range_that_a_storm_draws_is_kept_to() -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_what_is_wanted_at_last_fits(name: str) -> None:
+    sizes = 0
     for seed in range(200):
         made = plan(seed, hostile=True, profile=profile(name))
         for node in made.nodes:
             met = [pod for pod in made.pods if pod.node == node and pod.can_be_met]
+            sizes += sum(len(pod.last) for pod in met)
             asked = [sum(size.request[at] for pod in met for size in pod.last) for at in (0, 1)]
             assert asked[0] <= NODE_CPU and asked[1] <= NODE_MEMORY, seed
+    assert sizes > 200, "most plans have somebody whose wish is met"

@@ -1,0 +1,178 @@
+"""What wakes a resize that waits, what does not, and what a grant sends in which order."""
+
+from typing import Any
+
+import pytest
+from kubelet_world import API, KUBELET, NODE, RUNTIME, World, a_container, a_pod
+
+from elbowroom.api.resources import Resources
+from elbowroom.kubelet.resizes import shrinks
+from elbowroom.wire import ApiRequest, Call, Message, decode_value
+
+
+def running(world: World, *pods: dict[str, Any]) -> World:
+    for pod in pods:
+        world.api.create("pods", pod)
+    names = [pod["metadata"]["name"] for pod in pods]
+    return world.until(lambda: all(world.status(name)["phase"] == "Running" for name in names)).run(0.5)
+
+
+def a_waiting_pod(**how: Any) -> World:
+    """``a`` waits for a CPU that ``b`` has; nothing has been judged since."""
+    world = running(World(**how), a_pod("a", a_container(cpu="1")), a_pod("b", a_container(cpu="3")))
+    world.api.resize("a", requests={"cpu": "2"})
+    world.until(lambda: world.condition("a", "PodResizePending") is not None).run(0.5)
+    world.notes.clear()
+    return world
+
+
+def judged(world: World) -> list[tuple[str, str, str]]:
+    return [(facts["pod"].removeprefix("ns/"), facts["cause"], facts["verdict"]) for facts in world.noted("kl.judge")]
+
+
+# ---------------------------------------------------------------- a grant
+
+
+def test_a_grant_tells_its_event_before_the_runtime() -> None:
+    world = running(World(), a_pod("a", a_container(cpu="1")))
+    sent: list[str] = []
+    deliver = world.post
+
+    def post(source: str, target: str, message: Message) -> None:
+        if source == KUBELET and isinstance(message, Call):
+            if target == API and message.method == "api":
+                request = decode_value(message.body, ApiRequest)
+                sent.append(f"{request.verb} {request.resource}")
+            elif target == RUNTIME:
+                sent.append(message.method)
+        deliver(source, target, message)
+
+    world.post = post  # type: ignore[method-assign]
+    world.api.resize("a", requests={"cpu": "2"})
+    world.until(lambda: world.is_settled("a"))
+    assert sent[:3] == ["create events", "patch pods", "SetPodCgroup"]
+
+
+def test_a_grant_amid_a_runtime_call_is_told_before_the_call_has_ended() -> None:
+    """The call belongs to the resize before; what was granted meanwhile is the API server's to know at once."""
+    world = running(
+        World(), a_pod("a", a_container(cpu="1"), workload={"c": {"resizeSeconds": 3}}), a_pod("b", a_container(cpu="2500m"))
+    )
+    world.api.resize("a", requests={"cpu": "1500m"})
+    world.run(0.2)
+    world.api.resize("a", requests={"cpu": "3"})
+    world.until(lambda: world.condition("a", "PodResizePending") is not None).run(0.2)
+    world.api.delete("b", grace=0)
+    world.until(lambda: world.container("a").get("allocatedResources", {}).get("cpu") == "3", within=0.1)
+    assert world.condition("a", "PodResizePending") is None
+    told = world.condition("a", "PodResizeInProgress")
+    assert told is not None and told["observedGeneration"] == 3
+    assert world.container("a")["resources"]["requests"]["cpu"] == "1", "the runtime has not even done the first"
+
+
+def test_a_resize_needs_no_place_beside_its_own_on_a_node_that_is_full_of_pods() -> None:
+    world = World()
+    world.api.change("nodes", NODE, lambda node: node["status"]["allocatable"].update(pods="2"))
+    running(world, a_pod("a", a_container(cpu="1")), a_pod("b", a_container(cpu="1")))
+    world.api.resize("a", requests={"cpu": "2"})
+    world.run(1)
+    assert judged(world) == [("a", "pod_updated", "Granted")]
+
+
+# ---------------------------------------------------------------- who is not judged any more
+
+
+def test_a_waiting_pod_that_somebody_else_calls_ended_is_judged_no_more() -> None:
+    world = a_waiting_pod()
+    world.api.change("pods", "ns/a", lambda pod: pod["status"].update(phase="Failed"))
+    world.run(0.5)
+    world.api.delete("b", grace=0)
+    world.run(2)
+    assert judged(world) == []
+
+
+# ---------------------------------------------------------------- the node
+
+
+def test_a_node_that_changes_for_the_worse_or_not_at_all_wakes_nobody() -> None:
+    world = a_waiting_pod()
+    world.api.change("nodes", NODE, lambda node: node["status"]["allocatable"].update(cpu="3500m"))
+    world.run(0.5)
+    world.api.change("nodes", NODE, lambda node: node["metadata"]["annotations"].update(note="x"))
+    world.run(0.5)
+    assert judged(world) == []
+
+
+def test_a_larger_node_wakes_who_waits_and_who_would_fit_it_now_and_nobody_else() -> None:
+    world = running(
+        World(), a_pod("a", a_container(cpu="1")), a_pod("b", a_container(cpu="2")), a_pod("c", a_container(cpu="100m"))
+    )
+    world.api.resize("a", requests={"cpu": "6"})
+    world.api.resize("b", requests={"cpu": "5"})
+    world.run(1)
+    world.notes.clear()
+    world.api.change("nodes", NODE, lambda node: node["status"]["allocatable"].update(cpu="5"))
+    world.run(1)
+    assert judged(world) == [("b", "node_updated", "Deferred")]
+    world.api.change("nodes", NODE, lambda node: node["status"]["allocatable"].update(memory="9Gi"))
+    world.run(1)
+    assert judged(world)[1:] == [("b", "node_updated", "Deferred")]
+
+
+@pytest.mark.parametrize(
+    "better",
+    [
+        lambda node: node["metadata"]["labels"].update(zone="1"),
+        lambda node: node["spec"].pop("taints"),
+    ],
+    ids=["a label", "a taint that is gone"],
+)
+def test_labels_and_taints_wake_who_waits(better: Any) -> None:
+    world = running(World(), a_pod("a", a_container(cpu="1")))
+
+    def worse(node: dict[str, Any]) -> None:
+        node["spec"]["taints"] = [{"key": "k", "effect": "NoExecute"}]
+
+    world.api.change("nodes", NODE, worse)
+    world.run(0.5)
+    world.api.resize("a", requests={"cpu": "2"})
+    world.run(0.5)
+    assert (world.condition("a", "PodResizePending") or {}).get("reason") == "Deferred"
+    world.notes.clear()
+    world.api.change("nodes", NODE, better)
+    world.run(0.5)
+    found = judged(world)
+    assert [(pod, cause) for pod, cause, _ in found] == [("a", "node_updated")]
+
+
+def test_a_machine_that_recovers_wakes_who_waits() -> None:
+    world = a_waiting_pod()
+
+    def machine(state: str) -> Any:
+        return lambda node: node["metadata"]["annotations"].update({"elbowroom.dev/machine-state": state})
+
+    world.api.change("nodes", NODE, machine('{"pressure":["MemoryPressure"]}'))
+    world.run(0.5)
+    assert judged(world) == [], "it got worse"
+    world.api.change("nodes", NODE, machine("{}"))
+    world.run(0.5)
+    assert judged(world) == [("a", "node_updated", "Deferred")]
+
+
+# ---------------------------------------------------------------- shrinking
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "less"),
+    [
+        ({"cpu": 1}, {}, True),
+        ({}, {"cpu": 1}, False),
+        ({"memory": 2}, {"memory": 1}, True),
+        ({"cpu": 1, "memory": 1}, {"cpu": 2, "memory": 0}, True),
+        ({"cpu": 1, "memory": 1}, {"cpu": 1, "memory": 1}, False),
+        ({"example.com/x": 2}, {"example.com/x": 1}, False),
+        ({}, {}, False),
+    ],
+)
+def test_a_pod_shrinks_if_it_counts_for_less_cpu_or_memory(old: Resources, new: Resources, less: bool) -> None:
+    assert shrinks(old, new) is less
