@@ -33,14 +33,14 @@ def run(nodes: int, pods: int, growing: int | None, lanes: int, per_process: int
         made, history = driven(wanted, lanes, per_process, Home(NAME, scratch))
         print("judging the history ...", flush=True)
         verdict = judging.judged(history, nodes)
+        print(report.text(made, verdict), flush=True)
+        if verdict.report.verdict != "valid":
+            print(verdict.report.text())
+        if html is not None:
+            report.write(made, verdict, load, html)
+            print(f"report: {html}", flush=True)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    print(report.text(made, verdict))
-    if verdict.report.verdict != "valid":
-        print(verdict.report.text())
-    if html is not None:
-        report.write(made, verdict, load, html)
-        print(f"report: {html}")
+        shutil.rmtree(scratch, ignore_errors=True)  # a large run leaves some twenty thousand files: the report does not wait for it
     return verdict.report.verdict == "valid"
 
 
