@@ -257,6 +257,14 @@ def test_a_failpoint_kills_when_its_step_comes_for_the_nth_time(make: Callable[.
     assert eventually(lambda: cluster.component("runtime/node-1")["restarts"] == 1)
 
 
+def test_one_that_is_to_die_at_a_step_of_its_start_dies_now_and_there(make: Callable[..., Cluster]) -> None:
+    cluster = make(nodes=1)
+    cluster.up()
+    cluster.kill("kubelet/node-1", at="R1")
+    assert eventually(lambda: cluster.component("kubelet/node-1")["restarts"] == 2)
+    assert eventually(lambda: cluster.component("kubelet/node-1")["state"] == "running"), "and the next life passes it"
+
+
 def test_an_unknown_component_or_step_is_refused_with_a_line(make: Callable[..., Cluster]) -> None:
     cluster = make(nodes=1)
     cluster.up()

@@ -112,7 +112,7 @@ class TinyService:
         lives = int(disk.get("lives", b"0")) + 1
         hello: list[Effect] = []
         if self._config["name"].startswith("kubelet/"):
-            hello = [Step("T1"), Send("apiserver", Call(1, "hello"))]
+            hello = [Step("R1"), Step("T1"), Send("apiserver", Call(1, "hello"))]
         return [Note("tiny.alive", {"lives": lives}), Persist("lives", str(lives).encode()), *hello]
 
     def step(self, now: Instant, happened: Input) -> Sequence[Effect]:

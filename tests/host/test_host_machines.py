@@ -374,6 +374,16 @@ async def test_a_delay_holds_up_the_machines_effects_and_is_reported(ear: Ear) -
     assert (fault["name"], fault["args"]["label"]) == ("delay", "K2")
 
 
+@on_a_loop
+async def test_a_failpoint_may_stand_before_a_machine_starts(ear: Ear) -> None:
+    await ear.host(ear.machine("a"), armed=[Arm("a", "K2", action="delay:0.2")])
+    client = await ear.client("a")
+    begin = time.monotonic()
+    await do(client, ["step", "K2 queued"])
+    assert time.monotonic() - begin >= 0.2
+    assert await ear.hear_kind(Fired) == Fired("a", "K2")
+
+
 @pytest.mark.parametrize("kind", ["memory", "boot", "files"])
 def test_a_kill_at_a_step_of_a_shared_process_ends_that_life_there(kind: str) -> None:
     @on_a_loop

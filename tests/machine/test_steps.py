@@ -3,7 +3,7 @@
 import pytest
 
 from elbowroom.deploy.explore.run import Run, outcome
-from elbowroom.machine.steps import is_step
+from elbowroom.machine.steps import is_passed_at_start, is_step
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,11 @@ from elbowroom.machine.steps import is_step
 )
 def test_a_label_is_known_or_not(kind: str, label: str, known: bool) -> None:
     assert is_step(kind, label) is known
+
+
+@pytest.mark.parametrize(("label", "once"), [("B1", True), ("R4", True), ("A1", False), ("K10.1", False), ("S1", False)])
+def test_a_label_is_passed_at_the_start_or_again_and_again(label: str, once: bool) -> None:
+    assert is_passed_at_start(label) is once
 
 
 def test_every_step_of_a_resize_by_preemption_is_in_the_catalogue() -> None:

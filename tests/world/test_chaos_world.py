@@ -25,6 +25,8 @@ spec:
     - {name: batch, replicas: 2, priority: low, cpu: 250m, memory: 512Mi, minAvailable: 1}
   users:
     - {does: resize, pods: "web-*", clients: 1, memory: [256Mi, 1Gi], pause: [0.1, 0.2]}
+    - {does: replace, name: phoenix, priority: low, cpu: 100m, memory: 128Mi, atOnce: 1, stays: [0.1, 0.3]}
+    - {does: page, limit: 1}
     - {does: visit, name: guest, priority: low, cpu: 100m, memory: 128Mi, atOnce: 1, stays: [0.2, 0.4]}
   faults:
     - {kind: kill, of: ["*"], every: 1}
@@ -45,6 +47,10 @@ spec:
     - {kind: allocatable, every: 3}
     - {kind: slowReaders, watches: 3, every: 3}
     - {kind: herd, watchers: 3, every: 3}
+    - {kind: slow, of: ["*"], every: 3}
+    - {kind: usage, every: 3}
+    - {kind: rules, every: 3}
+    - {kind: kill, of: ["kubelet/*"], at: [R2], hits: 1, every: 3}
   expect: {writes: 5, allocations: 4}
 """
 
@@ -69,9 +75,15 @@ def test_a_file_with_every_fault_is_survived_and_repeated(everything: str) -> No
     assert make(run).history == ended.history
 
 
-@pytest.mark.parametrize("name", ["kubelet-half-way", "bad-bus", "node-loss"])
+@pytest.mark.parametrize("name", ["kubelet-half-way", "bad-bus", "node-loss", "rules", "strain"])
 def test_a_built_in_scenario_is_survived(name: str) -> None:
     fine(make(Run(1, hostile=True, scenario=name, duration=2.0)))
+
+
+def test_a_scenario_is_told_under_the_profile_that_is_asked_for() -> None:
+    run = Run(1, hostile=True, scenario="rules", duration=1.0)
+    assert [story_of(replace(run, profile=name)).profile.name for name in (None, "lab", "v1.37")] == ["lab", "lab", "v1.37"]
+    fine(make(replace(run, profile="v1.37")))
 
 
 def test_a_scenario_with_the_name_of_a_story_is_told_with_its_prefix() -> None:
@@ -89,15 +101,16 @@ def test_parts_of_the_plan_can_be_left_out() -> None:
     assert ended.faults == {"crash": 1}
 
 
-def test_every_built_in_scenario_can_be_explored_but_the_one_that_needs_two_of_a_name() -> None:
+def test_every_built_in_scenario_can_be_explored_but_those_that_need_a_machine_of_their_own() -> None:
     refused = []
     for name in scenario.names():
         try:
             scenario_of(f"chaos/{name}")
         except UserError as why:
             refused.append((name, str(why)))
-    assert [name for name, _ in refused] == ["two-schedulers"]
-    assert "secondScheduler cannot be explored" in refused[0][1] and "\n" not in refused[0][1]
+    assert [name for name, _ in refused] == ["bad-company", "two-schedulers"]
+    assert "hostile cannot be explored" in refused[0][1] and "secondScheduler cannot be explored" in refused[1][1]
+    assert not any("\n" in why for _, why in refused)
 
 
 def test_what_is_no_scenario_is_refused_in_one_line() -> None:

@@ -62,6 +62,8 @@ class Host:
         self.clock = Clock(spec.time_scale, spec.origin)
         self.timers = Timers(loop, self.clock)
         self.failpoints = Failpoints()
+        for order in spec.armed:
+            self.failpoints.arm(order)
         self.files_pool = ThreadPoolExecutor(2, "files")
         self.neighbours = Neighbours(loop)
         self.samples = Samples(loop.time)

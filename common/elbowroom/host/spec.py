@@ -61,7 +61,8 @@ class HostSpec(msgspec.Struct, frozen=True):
     ``line`` is the process's routing id, if it is not its name: where an earlier life may still be alive each has its own,
     ``NAME#NUMBER`` with a number that rises. ``keys`` are those of the cluster's members, needed for tcp addresses. ``interface``
     is where other machines reach this one. ``remote``: nobody is near who could thaw the process, so what would stop it pauses its
-    machines instead. ``moved``: its life before was on another machine, so what that one kept is not here.
+    machines instead. ``moved``: its life before was on another machine, so what that one kept is not here. ``armed`` are failpoints
+    that stand before any machine starts.
     """
 
     process: str
@@ -79,6 +80,7 @@ class HostSpec(msgspec.Struct, frozen=True):
     interface: str = "127.0.0.1"
     remote: bool = False
     moved: bool = False
+    armed: "list[Arm]" = []
 
 
 # ---------------------------------------------------------------- host -> supervisor

@@ -24,6 +24,11 @@ def is_step(kind: str, label: str) -> bool:
     return kind in _LABELS and re.fullmatch(_LABELS[kind], label) is not None
 
 
+def is_passed_at_start(label: str) -> bool:
+    """Is it one that a life passes when it begins, and never again?"""
+    return re.match(r"[BR]\d", label) is not None
+
+
 def matches(label: str, step: str) -> bool:
     """Does a failpoint at ``label`` stop at ``step``? The whole label counts, or its first word: ``K4`` stops at
     ``K4 checkpoint temp written`` and at ``K4``, not at ``K4.1``."""

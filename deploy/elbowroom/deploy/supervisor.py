@@ -66,7 +66,7 @@ from elbowroom.host.spec import (
     encode,
 )
 from elbowroom.machine import parse_time
-from elbowroom.machine.steps import STEPS, is_step
+from elbowroom.machine.steps import STEPS, is_passed_at_start, is_step
 from elbowroom.rpc import create
 
 READY_SECONDS, READY_SECONDS_A_NODE = 60.0, 0.1
@@ -155,6 +155,8 @@ class Supervisor:
         self._wanted = {manifest["metadata"]["name"] for manifest in plan.cluster.manifests()}
         self._count_from = 0.0
         self._armed: set[tuple[str, str]] = set()
+        self._at_start: dict[str, list[Arm]] = {}
+        """Failpoints that wait for a machine's next life."""
         self._problem = ""
         self._is_up = False
         self._stopping = False
@@ -365,7 +367,10 @@ class Supervisor:
                     log=str(log.file_of(self._home, process)),
                     nice=0 if process in CONTROL_PLANE else NODES_GIVE_WAY,
                     line=self._lines[process],
+                    armed=[order for machine in machines for order in self._at_start.pop(machine.name, ())],
                 )
+                for order in spec.armed:
+                    self._fleet.arm(order.machine, stay_dead=False)
                 self._in_background(self._spawn(spec))
             case Tell(process, AddMachine(machine)):
                 self._send(process, AddMachine(self._informed(machine)))
@@ -577,11 +582,17 @@ class Supervisor:
         kind = name.partition("/")[0]
         if not is_step(kind, label):
             raise UserError(f"{name} never passes a step {label!r}; it has {STEPS[kind] or 'none'}")
+        if is_passed_at_start(label) and not self._fleet.is_shared(name):
+            self._at_start.setdefault(name, []).append(Arm(name, label, hits, action))
+            await self._kill(name, signal.SIGKILL, None, 1, stay_dead=False)
+            return
         self._armed.discard((name, label))
         process = self._fleet.arm(name, stay_dead=stay_dead) if action == "kill" else self._fleet.components[name].process
         if self._send(process, Arm(name, label, hits, action)) is not Sent.PASSED:
             raise UserError(f"{name} cannot be reached")
         await self._until(lambda: (name, label) in self._armed, SIGNAL_SECONDS, f"{name} did not take the failpoint {label}")
+        if is_passed_at_start(label):
+            await self._kill(name, signal.SIGKILL, None, 1, stay_dead=False)
 
     async def _until_stopped(self, pid: int, stopped: bool) -> None:
         deadline = time.monotonic() + SIGNAL_SECONDS

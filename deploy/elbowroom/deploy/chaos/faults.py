@@ -4,7 +4,6 @@
 time, its step was never reached) says so with ``NotDoneError`` or by ``Begun.fired``; nothing is counted that did not happen.
 """
 
-import json
 import os
 import signal
 import socket
@@ -22,15 +21,16 @@ from urllib.parse import urlsplit
 from elbowroom.api import quantity
 from elbowroom.client import context_of
 from elbowroom.deploy.chaos import scenario as kinds
-from elbowroom.deploy.chaos.ground import Ground, NotDoneError, pods_path
+from elbowroom.deploy.chaos import strain, workload
+from elbowroom.deploy.chaos.ground import NAMESPACE, Ground, NotDoneError, pods_path
+from elbowroom.deploy.chaos.hostile import HostileClient
 from elbowroom.deploy.chaos.plan import Drawn
 from elbowroom.deploy.chaos.second import SecondProcess
 from elbowroom.deploy.errors import UserError
-from elbowroom.machine.steps import is_step
+from elbowroom.machine.steps import is_passed_at_start, is_step
 
 REACHED_SECONDS = 5.0
 """How long a failpoint may stand before it counts as never reached."""
-WORKLOAD = "elbowroom.dev/workload"
 ALL_COMMITS = 1_000_000
 
 
@@ -74,6 +74,20 @@ def begin(ground: Ground, drawn: Drawn) -> Begun:
             return _slow_readers(ground, fault.watches)
         case kinds.Herd():
             return _herd(ground, fault.watchers)
+        case kinds.Slow():
+            return _slow(ground, ground.pick(fault.of, rng), fault.share)
+        case kinds.Usage():
+            return _workload(ground, fault.pods, {"memoryUsage": rng.choice(fault.memory)}, rng, "usage")
+        case kinds.Rules():
+            return _rules(ground, *workload.rule(fault, f"rule-{drawn.number}", rng))
+        case kinds.Hog():
+            return Begun("hog", {"processes": fault.processes}, strain.Hogs(fault.processes).end)
+        case kinds.FewFiles():
+            component = ground.pick(fault.of, rng)
+            few = strain.FewFiles(ground, component, fault.more)
+            return Begun("few files", {"machine": component, "files": few.limit}, few.end)
+        case kinds.Hostile():
+            return _hostile(ground, rng)
         case kinds.SecondScheduler():
             return _second_scheduler(ground)
 
@@ -86,14 +100,17 @@ def _kill(ground: Ground, fault: kinds.Kill, rng: Random) -> Begun:
     down = rng.uniform(*fault.down)
     before = ground.components()[component]["restarts"]
 
+    deaths = 1
+
     def is_over() -> bool:
-        return component not in ground.components() or _died(ground, component, before)
+        return component not in ground.components() or _died(ground, component, before + deaths - 1)
 
     args: dict[str, Any] = {"machine": component}
     begun = Begun("kill", args)
     if fault.at:
         kind = component.partition("/")[0]
         label = rng.choice([label for label in fault.at if is_step(kind, label)] or fault.at)
+        deaths += is_passed_at_start(label)  # it dies, so that it dies again when it starts
         args |= {"label": label, "hits": rng.randint(*fault.hits)}
         ground.kill(component, at=label, hits=args["hits"], stay_dead=down > 0)
         begun.fired = _until(ground, is_over)
@@ -125,6 +142,18 @@ def _stop(ground: Ground, component: str) -> Begun:
             ground.kill(component, "CONT")
 
     return Begun("pause", {"machine": component}, heal)
+
+
+def _slow(ground: Ground, component: str, share: float) -> Begun:
+    slowness = strain.Slowness(ground, component, share)
+    begun = Begun("slow", {"machine": component, "share": share})
+
+    def heal() -> None:
+        slowness.end()
+        begun.fired = slowness.slices > 0
+
+    begun.heal = heal
+    return begun
 
 
 def _second_scheduler(ground: Ground) -> Begun:
@@ -301,18 +330,17 @@ def _workload(ground: Ground, pattern: str, behaviour: dict[str, Any], rng: Rand
         raise NotDoneError(f"no pod matches {pattern}")
     pod = rng.choice(names)
 
-    def annotate(value: str | None) -> None:
-        body = {"metadata": {"annotations": {WORKLOAD: value}}}
-        ground.ask("PATCH", pods_path(pod), body, "application/merge-patch+json")
+    def annotate(*, begins: bool) -> None:
+        with ground.changing:  # several may change one pod
+            found = ground.ask("GET", pods_path(pod))
+            body = {"metadata": {"annotations": workload.behaving(found, behaviour, begins=begins)}}
+            ground.ask("PATCH", pods_path(pod), body, "application/merge-patch+json")
 
-    found = next(one for one in pods if one["metadata"]["name"] == pod)
-    before = (found["metadata"].get("annotations") or {}).get(WORKLOAD)
-    now = json.loads(before) if before else {}
-    annotate(json.dumps({**now, "c": {**now.get("c", {}), **behaviour}}))
+    annotate(begins=True)
 
     def heal() -> None:
         with suppress(NotDoneError):  # the pod may be gone
-            annotate(before)
+            annotate(begins=False)
 
     return Begun(name, {"pod": pod, **behaviour}, heal)
 
@@ -330,6 +358,32 @@ def _allocatable(ground: Ground, node: str, share: float) -> Begun:
     }
     patch(less)
     return Begun("allocatable", {"node": node, **less}, lambda: patch({name: capacity[name] for name in less}))
+
+
+def _rules(ground: Ground, resource: str, document: dict[str, Any]) -> Begun:
+    plural, _, group = resource.partition(".")
+    path = f"/{f'apis/{group}' if group else 'api'}/v1/namespaces/{NAMESPACE}/{plural}"
+    ground.ask("POST", path, document)
+    name = document["metadata"]["name"]
+    return Begun("rules", {"rule": f"{plural}/{name}"}, lambda: _deleted(ground, f"{path}/{name}"))
+
+
+def _deleted(ground: Ground, path: str) -> None:
+    ground.ask("DELETE", path)
+
+
+def _hostile(ground: Ground, rng: Random) -> Begun:
+    client = HostileClient(ground.kubeconfig, rng)
+    begun = Begun("hostile", {})
+
+    def heal() -> None:
+        client.end()
+        begun.fired, begun.args["requests"] = client.sent > 0, client.sent
+        if client.failures:
+            raise NotDoneError(f"the API server answered {client.failures[0]}")
+
+    begun.heal = heal
+    return begun
 
 
 def _slow_readers(ground: Ground, count: int) -> Begun:

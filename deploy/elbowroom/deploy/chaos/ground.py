@@ -41,6 +41,8 @@ class Ground:
     scheduler: MachineSpec | None = None
     """How its scheduler is started, if that is known."""
     over: threading.Event = field(default_factory=threading.Event)
+    changing: threading.Lock = field(default_factory=threading.Lock)
+    """Held while an object is read and written again."""
     _local: threading.local = field(default_factory=threading.local)
     _clients: list[HttpClient] = field(default_factory=list)
 

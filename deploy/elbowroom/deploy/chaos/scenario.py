@@ -52,7 +52,8 @@ class _Lasting(_Fault):
 
 
 class Kill(_Fault):
-    """kill -9, at once or at a step of the component's work; it starts again, after ``down`` seconds if that is more than 0."""
+    """kill -9, at once or at a step of the component's work; it starts again, after ``down`` seconds if that is more than 0. At a
+    step of its start (R1, B2) it dies twice: now, and there."""
 
     kind: Literal["kill"]
     of: list[Pattern]
@@ -201,6 +202,53 @@ class Herd(_Fault):
     watchers: int = Field(default=100, ge=1, le=2000)
 
 
+class Slow(_Lasting):
+    """A component gets only a share of a processor's time, in slices."""
+
+    kind: Literal["slow"]
+    of: list[Pattern]
+    share: float = Field(default=0.3, gt=0, lt=1)
+
+
+class Usage(_Lasting):
+    """A pod's containers begin to use so much memory, from one moment to the next."""
+
+    kind: Literal["usage"]
+    pods: Pattern = "*"
+    memory: list[Quantity] = ["64Mi", "300Mi", "600Mi", "900Mi"]
+
+
+class Rules(_Lasting):
+    """A rule of the namespace comes, and goes: a quota or a limit on containers that leaves little ``memory``, or a budget that
+    protects all pods."""
+
+    kind: Literal["rules"]
+    of: list[Literal["quota", "limitRange", "budget"]] = ["quota", "limitRange", "budget"]
+    memory: list[Quantity] = ["1Gi", "2Gi", "4Gi"]
+
+
+class Hog(_Lasting):
+    """So many processes beside the cluster's take all the processor's time that they can get."""
+
+    kind: Literal["hog"]
+    processes: int = Field(default=2, ge=1, le=64)
+
+
+class FewFiles(_Lasting):
+    """A component may open only so many files more than it has."""
+
+    kind: Literal["fewFiles"]
+    of: list[Pattern]
+    more: int = Field(default=2, ge=0, le=1000)
+
+
+class Hostile(_Lasting):
+    """A client sends what no client should: bodies that are none, too deep or without end, odd numbers, odd paths, odd heads, and
+    tokens that it made up. None may be answered as if the server had failed."""
+
+    kind: Literal["hostile"]
+
+
 class SecondScheduler(_Lasting):
     """Somebody starts a scheduler where there is one."""
 
@@ -225,6 +273,12 @@ Fault = Annotated[
     | Allocatable
     | SlowReaders
     | Herd
+    | Slow
+    | Usage
+    | Rules
+    | Hog
+    | FewFiles
+    | Hostile
     | SecondScheduler,
     Field(discriminator="kind"),
 ]
@@ -288,7 +342,17 @@ class Pager(Model):
     """Seconds between two pages."""
 
 
-User = Annotated[Resizer | Visitor | Pager, Field(discriminator="does")]
+class Replacer(Template):
+    """Pods that are resized, deleted (by ``force``, without grace, in so many of all cases) and made again under the same name."""
+
+    does: Literal["replace"]
+    name: str = Field(default="phoenix", pattern=NAME)
+    at_once: int = Field(default=2, ge=1, le=50)
+    force: Probability = 0.3
+    stays: Span = (0.2, 2.0)
+
+
+User = Annotated[Resizer | Visitor | Replacer | Pager, Field(discriminator="does")]
 
 
 class Expected(Model):
@@ -319,7 +383,7 @@ class Body(Model):
 
     @model_validator(mode="after")
     def _priorities_exist(self) -> Self:
-        for made in [*self.pods, *self.replica_sets, *(user for user in self.users if isinstance(user, Visitor))]:
+        for made in [*self.pods, *self.replica_sets, *(user for user in self.users if isinstance(user, Visitor | Replacer))]:
             if made.priority and made.priority not in self.priorities:
                 raise ValueError(f"no priority {made.priority!r}; there is: {', '.join(sorted(self.priorities))}")
         return self

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.deploy.chaos.scenario import Body, Pager, Pods, ReplicaSet, Resizer, Template, Visitor
-from elbowroom.rpc import create, patch
+from elbowroom.deploy.chaos.scenario import Body, Pager, Pods, Replacer, ReplicaSet, Resizer, Rules, Template, Visitor
+from elbowroom.rpc import create, get, patch
 from elbowroom.rpc.requests import delete, listing
 from elbowroom.wire import ApiRequest, ApiResponse
 
@@ -113,7 +113,7 @@ def _behaviour(template: Template) -> dict[str, str]:
 def users(body: Body, seed: int) -> Iterator[tuple[str, Doing]]:
     """Each client of each user by name, and what it does, without end."""
     for place, user in enumerate(body.users):
-        clients = user.at_once if isinstance(user, Visitor) else user.clients
+        clients = user.at_once if isinstance(user, Visitor | Replacer) else user.clients
         for client in range(clients):
             who = f"{place}-{client}"
             rng = Random(f"{seed}/{who}")
@@ -122,6 +122,8 @@ def users(body: Body, seed: int) -> Iterator[tuple[str, Doing]]:
                     yield who, _resizing(user, {name: of for name, of in named(body) if fnmatchcase(name, user.pods)}, rng)
                 case Visitor():
                     yield who, _visiting(user, who, rng)
+                case Replacer():
+                    yield who, _replacing(user, who, rng)
                 case Pager():
                     yield who, _paging(user, rng)
 
@@ -140,11 +142,59 @@ def _resizing(user: Resizer, names: Mapping[str, Template], rng: Random) -> Doin
 def _visiting(user: Visitor, who: str, rng: Random) -> Doing:
     for number in count(1):
         name = f"{user.name}-{who}-{number}"
-        # 409: an earlier attempt that was not answered has made it.
-        yield Ask(create("pods", _pod(name, _spec(user), user), namespace=NAMESPACE), (409,))
+        # 409: an earlier attempt that was not answered has made it. 403: a rule is against it.
+        yield Ask(create("pods", _pod(name, _spec(user), user), namespace=NAMESPACE), (403, 409))
         yield Wait(rng.uniform(*user.stays))
         yield Ask(delete("pods", name, namespace=NAMESPACE), (404,))
         yield Wait(rng.uniform(*user.pause))
+
+
+def _replacing(user: Replacer, who: str, rng: Random) -> Doing:
+    name, uid = f"{user.name}-{who}", ""
+    while True:
+        yield Ask(create("pods", _pod(name, _spec(user), user), namespace=NAMESPACE), (403, 409))
+        found = yield Ask(get("pods", name, namespace=NAMESPACE), (404,))
+        now = "" if found is None or found.status == 404 else _uid(found)
+        if now in ("", uid):  # a rule is against it, or the one before is not gone yet
+            yield Wait(rng.uniform(0.05, 0.2))
+            continue
+        uid = now
+        yield Wait(rng.uniform(*user.stays))
+        resources = {"requests": {"cpu": user.cpu, "memory": rng.choice(("128Mi", "384Mi", "768Mi", "1536Mi"))}}
+        body = {"spec": {"containers": [{"name": "c", "resources": resources}]}}
+        yield Ask(patch("pods", name, body, namespace=NAMESPACE, subresource="resize"), (403, 404, 422))
+        options = {"gracePeriodSeconds": 0} if rng.random() < user.force else None
+        yield Ask(delete("pods", name, namespace=NAMESPACE, options=options), (404,))
+
+
+def _uid(found: ApiResponse) -> str:
+    return str(msgspec.json.decode(found.body)["metadata"]["uid"])
+
+
+def behaving(pod: Mapping[str, Any], behaviour: Mapping[str, Any], *, begins: bool) -> dict[str, Any]:
+    """The annotation that lets a pod's container behave so, or as if it never had; nothing else that was told of it is touched,
+    since other faults may have begun and not ended."""
+    before = (pod["metadata"].get("annotations") or {}).get(WORKLOAD)
+    told: dict[str, Any] = json.loads(before) if before else {}
+    kept = {name: value for name, value in told.get("c", {}).items() if name not in behaviour}
+    told["c"] = {**kept, **behaviour} if begins else kept
+    return {WORKLOAD: json.dumps(told)}
+
+
+def rule(fault: Rules, name: str, rng: Random) -> tuple[str, dict[str, Any]]:
+    """One of them: its resource, and the document to create."""
+    memory, meta = rng.choice(fault.memory), {"name": name}
+    match rng.choice(fault.of):
+        case "quota":
+            spec: dict[str, Any] = {"hard": {"requests.memory": memory}}
+            return "resourcequotas", {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": spec}
+        case "limitRange":
+            spec = {"limits": [{"type": "Container", "max": {"memory": memory}}]}
+            return "limitranges", {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": spec}
+        case "budget":
+            spec = {"minAvailable": 1000, "selector": {}}
+            kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
+            return "poddisruptionbudgets.policy", {**kind, "metadata": meta, "spec": spec}
 
 
 def _paging(user: Pager, rng: Random) -> Doing:

@@ -1,6 +1,5 @@
 """How each fault of a chaos scenario is done to the simulated world; ``deploy.chaos.faults`` does the same to real processes."""
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,17 +14,24 @@ from elbowroom.api import quantity
 from elbowroom.api.objects import Pod
 from elbowroom.deploy.chaos import scenario as kinds
 from elbowroom.deploy.chaos.plan import Drawn
-from elbowroom.deploy.chaos.workload import NAMESPACE, WORKLOAD, Ask, Doing, Wait
+from elbowroom.deploy.chaos.workload import NAMESPACE, Ask, Doing, Wait, behaving, rule
 from elbowroom.deploy.explore.actors import Actors
-from elbowroom.machine.steps import is_step
-from elbowroom.rpc import get, patch
-from elbowroom.rpc.requests import listing
+from elbowroom.machine.steps import is_passed_at_start, is_step
+from elbowroom.rpc import create, get, patch
+from elbowroom.rpc.requests import delete, listing
 from elbowroom.sim.client import Client
 from elbowroom.sim.network import Disturbance
 from elbowroom.sim.world import RESTART_SECONDS, World
 from elbowroom.wire import ApiResponse
 
-STRANGE = {"secondScheduler": "two peers of one name"}
+STRANGE = {
+    "secondScheduler": "two peers of one name",
+    "hog": "processors",
+    "fewFiles": "open files",
+    "hostile": "HTTP",
+}
+SLICE_SECONDS = 0.04
+"""Of a component's time, while it is slow."""
 """Faults that the simulated world cannot have, and what it lacks for them."""
 
 
@@ -87,7 +93,7 @@ class Trouble:
             case kinds.ClockStep():
                 world.step_clock(self._pick(fault.of, rng), rng.uniform(*fault.seconds), span)
             case kinds.RuntimeErrors():
-                return self._act(fault.kind, _behaving(fault.pods, {"resizeError": fault.times}, span, rng))
+                return self._act(fault.kind, _behaving(fault.pods, {"resizeError": float(fault.times)}, span, rng))
             case kinds.SlowRuntime():
                 return self._act(fault.kind, _behaving(fault.pods, {"resizeSeconds": fault.seconds}, span, rng))
             case kinds.NodeLoss():
@@ -105,7 +111,15 @@ class Trouble:
                 world.after(1.0, lambda: world.crash("apiserver", RESTART_SECONDS))
                 for name in names:
                     world.after(3.0, lambda name=name: world.remove(name))  # type: ignore[misc]
-            case kinds.SecondScheduler():
+            case kinds.Slow():
+                machine, idle = self._pick(fault.of, rng), SLICE_SECONDS * (1 - fault.share)
+                for number in range(int(span / SLICE_SECONDS)):
+                    world.after(number * SLICE_SECONDS, partial(self._stand_still, machine, idle))
+            case kinds.Usage():
+                return self._act(fault.kind, _behaving(fault.pods, {"memoryUsage": rng.choice(fault.memory)}, span, rng))
+            case kinds.Rules():
+                return self._act(fault.kind, _ruling(*rule(fault, f"rule-{drawn.number}", rng), span))
+            case kinds.SecondScheduler() | kinds.Hog() | kinds.FewFiles() | kinds.Hostile():
                 raise AssertionError("is refused before the story begins")
             case _:
                 assert_never(fault)
@@ -155,7 +169,13 @@ class Trouble:
         kind = machine.partition("/")[0]
         label = rng.choice([label for label in fault.at if is_step(kind, label)] or fault.at)
         self.world.kill_at(machine, label, hits=rng.randint(*fault.hits), restart_after=down)
+        if is_passed_at_start(label):
+            self.world.crash(machine, RESTART_SECONDS)  # to die again when it starts
         self._if_it_comes(fault.kind, "crash", {"machine": machine, "label": label})
+
+    def _stand_still(self, machine: str, span: float) -> None:
+        if machine in self.world.names() and not self.actors.over:
+            self.world.pause(machine, span)
 
     def _full_disk(self, machine: str, span: float) -> None:
         before = len(self.world.history)
@@ -197,18 +217,32 @@ class _NobodyThereError(Exception):
     """There is nothing and nobody now to whom it could happen."""
 
 
-def _behaving(pattern: str, behaviour: dict[str, float], span: float, rng: Random) -> Doing:
+def _ruling(resource: str, document: dict[str, Any], span: float) -> Doing:
+    """A rule comes, and goes."""
+    name = document["metadata"]["name"]
+    yield Ask(create(resource, document, namespace=NAMESPACE), (409,))
+    yield Wait(span)
+    yield Ask(delete(resource, name, namespace=NAMESPACE), (404,))
+
+
+def _behaving(pattern: str, behaviour: dict[str, float | str], span: float, rng: Random) -> Doing:
     """The runtime treats a pod's containers otherwise for a while."""
     pods = _document((yield Ask(listing("pods", namespace=NAMESPACE))))["items"]
     matching = [pod for pod in pods if fnmatchcase(pod["metadata"]["name"], pattern)]
     if not matching:
         raise _NobodyThereError
-    pod = rng.choice(sorted(matching, key=lambda pod: pod["metadata"]["name"]))
-    before = (pod["metadata"].get("annotations") or {}).get(WORKLOAD)
-    now = json.loads(before) if before else {}
-    for told in (json.dumps({**now, "c": {**now.get("c", {}), **behaviour}}), before):
-        body = {"metadata": {"annotations": {WORKLOAD: told}}}
-        yield Ask(patch("pods", pod["metadata"]["name"], body, namespace=NAMESPACE), (404,))  # the pod may be gone
+    name = rng.choice(sorted(pod["metadata"]["name"] for pod in matching))
+    for begins in (True, False):
+        while True:
+            answer = yield Ask(get("pods", name, namespace=NAMESPACE), (404,))
+            if answer is None or answer.status == 404:
+                return  # the pod is gone
+            pod = _document(answer)
+            meta = {"resourceVersion": pod["metadata"]["resourceVersion"]}  # or another fault's change would be lost
+            body = {"metadata": {**meta, "annotations": behaving(pod, behaviour, begins=begins)}}
+            answer = yield Ask(patch("pods", name, body, namespace=NAMESPACE), (404, 409))
+            if answer is None or answer.status != 409:
+                break
         yield Wait(span)
 
 
