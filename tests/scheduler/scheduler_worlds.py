@@ -14,6 +14,7 @@ from elbowroom.scheduler.framework import Filters, Plugin, Status, prepare_filte
 from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.nominator import Nominator
 from elbowroom.scheduler.plugins import default_plugins
+from elbowroom.scheduler.podgroups import PodGroup
 from elbowroom.scheduler.podinfo import PodInfo
 from elbowroom.scheduler.preemption import World, budget_of
 
@@ -33,6 +34,15 @@ class Nobody:
 
     def belonging(self, pod: Pod) -> Selector:
         return Selector(tuple(Requirement(key, "=", (value,)) for key, value in self.together.items()))
+
+    def pod_group(self, key: str) -> PodGroup | None:
+        return None
+
+    def members(self, key: str) -> Sequence[str]:
+        return ()
+
+    def placed(self, key: str) -> int:
+        return 0
 
     def is_preempting(self, uid: str) -> bool:
         return False

@@ -107,7 +107,7 @@ def test_at_rest_the_scheduler_knows_what_the_api_server_knows(
             assert where == ""
         elif not info.pod.is_terminating:
             assert where in ("active", "backoff", "unschedulable")
-    assert len(cluster.scheduler._actuator) == len(cluster.scheduler._binder) == cluster.scheduler._cache.assumed_count == 0
+    assert len(cluster.scheduler._actuator) == len(cluster.scheduler._placing) == cluster.scheduler._cache.assumed_count == 0
 
 
 @settings(max_examples=60, deadline=None)

@@ -68,12 +68,21 @@ class _Round:
 
 
 class Actuator:
-    """The rounds under way. ``seen`` gives a pod by its key as the informer shows it."""
+    """The rounds under way. ``seen`` gives a pod by its key as the informer shows it; ``called_off`` takes back the placement of a
+    pod that only waits to be bound, and says whether there was one to take back.
+    """
 
-    def __init__(self, calls: Calls, recorder: Recorder, seen: Callable[[str], Pod | None]) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        recorder: Recorder,
+        seen: Callable[[str], Pod | None],
+        called_off: Callable[[Instant, str], bool] = lambda now, uid: False,
+    ) -> None:
         self._calls = calls
         self._recorder = recorder
         self._seen = seen
+        self._called_off = called_off
         self._rounds: dict[int, _Round] = {}
         self._by_preemptor: dict[str, int] = {}
         self._by_last: dict[str, dict[int, None]] = {}
@@ -196,8 +205,10 @@ class Actuator:
         return self._calls.api(now, request, context=None)
 
     def _mark(self, now: Instant, round_: _Round, victim: _Victim) -> list[Effect]:
-        """PATCH the condition, unless it says so already."""
+        """PATCH the condition, unless it says so already. Who only waits to be bound loses its place, and nothing else (SC-122)."""
         pod = victim.info.pod
+        if victim.stage == "condition" and not victim.tries and self._called_off(now, pod.uid):
+            return self._gone(now, round_, victim, was_ours=True, suffix=" (in kube-scheduler memory).")
         message = f"{round_.preemptor.pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
         known = pod.condition("DisruptionTarget")
         if known is not None and (known.status, known.reason, known.message) == ("True", REASON, message):
@@ -241,11 +252,11 @@ class Actuator:
         victim.is_told = True
         return [*said, *self._calls.api(now, request, context=call), Step(f"S7.{victim.number}")]
 
-    def _gone(self, now: Instant, round_: _Round, victim: _Victim, was_ours: bool) -> list[Effect]:
+    def _gone(self, now: Instant, round_: _Round, victim: _Victim, was_ours: bool, suffix: str = "") -> list[Effect]:
         """The victim is gone or ending. Only where we did it (or may have) it is told so (SC-120)."""
         effects: list[Effect] = []
         if was_ours:
-            text = f"Preempted by pod {round_.preemptor.uid} on node {round_.node}"
+            text = f"Preempted by pod {round_.preemptor.uid} on node {round_.node}{suffix}"
             effects += self._recorder.tell(
                 now, victim.info.pod, "Normal", "Preempted", "Preempting", text, related=round_.preemptor.pod
             )

@@ -10,6 +10,7 @@ from elbowroom.scheduler.podinfo import PodInfo
 NODE = "Node"
 ASSIGNED_POD = "AssignedPod"
 UNSCHEDULED_POD = "UnscheduledPod"
+POD_GROUP = "PodGroup"
 TARGET_POD = "TargetPod"
 """The waiting pod itself."""
 
@@ -17,6 +18,7 @@ TARGET_POD = "TargetPod"
 class Action(Enum):
     ADD = "Add"
     DELETE = "Delete"
+    UPDATE = "Update"
     UPDATE_NODE_ALLOCATABLE = "UpdateNodeAllocatable"
     UPDATE_NODE_LABEL = "UpdateNodeLabel"
     UPDATE_NODE_TAINT = "UpdateNodeTaint"
@@ -52,6 +54,9 @@ NODE_ADD = event(NODE, Action.ADD)
 NODE_DELETE = event(NODE, Action.DELETE)
 ASSIGNED_POD_ADD = event(ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE = event(ASSIGNED_POD, Action.DELETE)
+UNSCHEDULED_POD_ADD = event(UNSCHEDULED_POD, Action.ADD)
+POD_GROUP_ADD = event(POD_GROUP, Action.ADD)
+POD_GROUP_UPDATE = event(POD_GROUP, Action.UPDATE)
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:

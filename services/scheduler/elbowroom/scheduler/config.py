@@ -42,6 +42,7 @@ POINTS_OF: Mapping[str, tuple[str, ...]] = {
     "ImageLocality": ("score",),
     "DefaultBinder": ("bind",),
     "NodeDeclaredFeatures": _FILTERS,
+    "GangScheduling": ("preEnqueue", "permit"),
 }
 """The plugins in the order in which they are enabled by default, and where each of them takes part."""
 WEIGHTS = {"TaintToleration": 3, "NodeAffinity": 2, "PodTopologySpread": 2, "InterPodAffinity": 2}

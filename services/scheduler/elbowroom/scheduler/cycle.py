@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, overload
 
 from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.config import POINTS_OF
-from elbowroom.scheduler.diagnosis import NO_NODES, Diagnosis, not_satisfied
-from elbowroom.scheduler.framework import Code, Filters, Framework, NodeFilter, Scorer, Status, prepare_filters
+from elbowroom.scheduler.diagnosis import NO_NODES, Diagnosis, not_satisfied, refused_at
+from elbowroom.scheduler.framework import Filters, Framework, NodeFilter, Scorer, prepare_filters
 from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred
 from elbowroom.scheduler.preemption import NoPlan, Plan, World, preempt
 from elbowroom.scheduler.rehearsal import check_with_nominated
+from elbowroom.scheduler.status import Code, Status, Wait
 
 if TYPE_CHECKING:
     from elbowroom.scheduler.columns import Column
@@ -34,10 +35,19 @@ NO_CLAIMS = "no new claims to deallocate"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Bind the pod to that node. ``was_scored``: it was the best of several."""
+    """Bind the pod to that node, once those have let it go for whom it must wait. ``was_scored``: it was the best of several."""
 
     node: str
     was_scored: bool = False
+    waits: tuple[Wait, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotPermitted:
+    """The chosen node was refused at the last."""
+
+    status: Status
+    diagnosis: Diagnosis
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Failed:
     message: str
 
 
-Decision = Placed | Parked | Unschedulable | NoNodes | Failed
+Decision = Placed | NotPermitted | Parked | Unschedulable | NoNodes | Failed
 Evaluated = Callable[[str, str, str, int], None]
 """Told which plugin was asked at which extension point, with which answer, and how often."""
 _PREPARING = frozenset(name for name, points in POINTS_OF.items() if "preFilter" in points)
@@ -118,11 +128,18 @@ class Cycle:
                 return Unschedulable(diagnosis, NoPlan("", clears_nomination=False, was_tried=False))
             return Unschedulable(diagnosis, preempt(info, diagnosis, filters, world, self._rng, self._framework.candidates))
         node = feasible[0] if len(feasible) == 1 else self._best(info, feasible, snapshot)
+        waits: list[Wait] = []
         for plugin in self._framework.permits:
-            status = plugin.permit(info, node)
-            if status is not None:
-                return Parked(status)
-        return Placed(node.name, len(feasible) > 1)
+            said = plugin.permit(info, node)
+            if isinstance(said, Wait):
+                waits.append(said)
+            elif said is not None and is_resize:
+                return Parked(said)
+            elif said is not None and said.code is Code.ERROR:
+                return Failed(f'running Permit plugin "{plugin.name}": {said.message}')
+            elif said is not None:
+                return NotPermitted(said, refused_at(node.name, said))
+        return Placed(node.name, len(feasible) > 1, tuple(waits))
 
     def _tell_filters(self, filters: Filters, feasible: int, diagnosis: Diagnosis) -> None:
         """How often each filter was asked: on each node those up to the one that refused it."""

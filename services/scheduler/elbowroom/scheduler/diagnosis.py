@@ -56,6 +56,11 @@ class Diagnosis:
         return f"{text} {addition}" if addition else text
 
 
+def refused_at(node: str, status: Status) -> Diagnosis:
+    """What is said where the one node that was chosen is refused afterwards: ``0/1 nodes are available: 1 ...``."""
+    return Diagnosis(1, Refusals({node: status}))
+
+
 def not_satisfied(plugins: tuple[str, ...]) -> Status:
     """What is said of nodes that plugins ruled out before any was asked (SC-86)."""
     return Status(Code.UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]",), ",".join(plugins))

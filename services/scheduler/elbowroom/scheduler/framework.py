@@ -15,7 +15,7 @@ from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.clusterevents import Action
 from elbowroom.scheduler.nodeinfo import NodeInfo
 from elbowroom.scheduler.podinfo import PodInfo
-from elbowroom.scheduler.status import Code, Status
+from elbowroom.scheduler.status import Code, Status, Wait
 
 if TYPE_CHECKING:
     from elbowroom.scheduler.columns import Column, Columns, Rows
@@ -122,8 +122,8 @@ class Plugin:
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
         return None
 
-    def permit(self, info: PodInfo, node: NodeInfo) -> Status | None:
-        """The last word, once a node is chosen."""
+    def permit(self, info: PodInfo, node: NodeInfo) -> Status | Wait | None:
+        """The last word, once a node is chosen: a refusal, or that the pod has to wait before it is bound."""
         return None
 
     def interests(self) -> Sequence[Interest]:

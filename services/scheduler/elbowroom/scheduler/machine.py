@@ -21,7 +21,7 @@ from elbowroom.machine import Effect, Input, Instant, Machine, Note, Received, S
 from elbowroom.rpc import Calls, Finished
 from elbowroom.scheduler.actuation import Actuator, Ended, VictimCall
 from elbowroom.scheduler.belonging import Belonging, ReplicaSet, Service
-from elbowroom.scheduler.binding import CONFIRM_SECONDS, BindCall, Binder, Bound, NotBound, Outcome, Unconfirmed
+from elbowroom.scheduler.binding import BindCall
 from elbowroom.scheduler.cache import Cache, Snapshot
 from elbowroom.scheduler.clusterevents import (
     ASSIGNED_POD,
@@ -29,15 +29,19 @@ from elbowroom.scheduler.clusterevents import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
+    POD_GROUP_ADD,
+    POD_GROUP_UPDATE,
+    UNSCHEDULED_POD_ADD,
     ClusterEvent,
     node_events,
     pod_events,
 )
 from elbowroom.scheduler.config import parse
-from elbowroom.scheduler.cycle import Cycle, Decision, Failed, NoNodes, Parked, Placed, Unschedulable
+from elbowroom.scheduler.cycle import Cycle, Decision, Failed, NoNodes, NotPermitted, Parked, Placed, Unschedulable
 from elbowroom.scheduler.framework import Framework, Plugin
 from elbowroom.scheduler.metrics import Metrics
 from elbowroom.scheduler.nominator import Nominator
+from elbowroom.scheduler.placing import Placing
 from elbowroom.scheduler.plugins import framework_of
 from elbowroom.scheduler.podgroups import PodGroup, PodGroups, group_key
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred, is_preemption_disabled
@@ -86,8 +90,7 @@ class Scheduler:
         self._snapshot = Snapshot()
         self._nominator = Nominator()
         self._recorder = Recorder(self._calls, rng)
-        self._actuator = Actuator(self._calls, self._recorder, self._pods.store.get)
-        self._binder = Binder(self._calls, self._pods.store.get)
+        self._actuator = Actuator(self._calls, self._recorder, self._pods.store.get, self._call_off)
         frameworks: dict[str, Framework] = {}
         plugins: dict[str, Sequence[Plugin]] = {}
         for wanted in self._config.profiles:
@@ -99,6 +102,19 @@ class Scheduler:
             hinted=self._metrics.hinted,
             pre_enqueues=lambda info: frameworks[info.pod.spec.scheduler_name].pre_enqueues,
             backoff_seconds=(self._config.initial_backoff_seconds, self._config.max_backoff_seconds),
+        )
+        self._placing = Placing(
+            self._calls,
+            self._cache,
+            self._queue,
+            self._nominator,
+            self._metrics,
+            self._recorder,
+            self,
+            self._pods.store.get,
+            self._failed,
+            self._move,
+            tells_early=self._profile.on("NominatedNodeNameForExpectation"),
         )
         self._cycles = {
             name: Cycle(framework, rng, partial(self._metrics.evaluation, profile=name)) for name, framework in frameworks.items()
@@ -129,6 +145,15 @@ class Scheduler:
 
     def is_preempting(self, uid: str) -> bool:
         return self._actuator.is_preempting(uid)
+
+    def pod_group(self, key: str) -> PodGroup | None:
+        return self._groups.get(key) if self._groups is not None else None
+
+    def members(self, key: str) -> Sequence[str]:
+        return self._groups.members(key) if self._groups is not None else ()
+
+    def placed(self, key: str) -> int:
+        return sum(self._cache.pod(uid) is not None for uid in self.members(key))
 
     # ---- the machine
 
@@ -166,7 +191,8 @@ class Scheduler:
             effects += self._look(now)
         effects += self._queue.drain()
         effects += self._run(now, retries=happened == TimerFired(GO))
-        return effects + self._timers(now)
+        sent, self._outbox = self._outbox, []
+        return [*effects, *sent, *self._timers(now)]
 
     def _follow(self, now: Instant, happened: Input) -> list[Effect]:
         """The informers: nodes before pods, so that a pod finds its node."""
@@ -180,8 +206,11 @@ class Scheduler:
         of_stream, _ = self._replica_sets.handle(now, happened)
         effects += of_stream
         if self._groups is not None:
-            of_stream, _ = self._pod_groups.handle(now, happened)
+            of_stream, groups = self._pod_groups.handle(now, happened)
             effects += of_stream
+            for group in groups:
+                if group.new is not None:
+                    self._move(now, POD_GROUP_ADD if group.old is None else POD_GROUP_UPDATE, group.old, group.new)
         of_stream, budgets = self._budgets.handle(now, happened)
         effects += of_stream
         if budgets:
@@ -226,6 +255,8 @@ class Scheduler:
         """A pod that has ended is none any more (SC-38); one that bears another uid is another pod."""
         old = change.old if change.old is not None and not change.old.is_terminal else None
         new = change.new if change.new is not None and not change.new.is_terminal else None
+        if self._groups is not None:
+            self._groups.seen(old, new)
         if old is not None and (new is None or new.uid != old.uid):
             self._pod_gone(now, old)
             old = None
@@ -243,6 +274,7 @@ class Scheduler:
         info = self._cache.set_pod(new)
         if not was_assigned:
             self._nominator.remove(new.uid)
+            self._placing.gone(new.uid)
             self._queue.remove(new.uid, "assigned")
         if self._is_queued_resize(new):
             self._queue.add(now, info)
@@ -276,7 +308,10 @@ class Scheduler:
         info = PodInfo(new)
         promised = self._nominator.node_of(new.uid)
         self._nominator.seen(info, old)
-        self._metrics.handled(POD_ADD if old is None else "UnscheduledPodUpdate")
+        if old is None and self._groups is not None and group_key(info):
+            self._move(now, UNSCHEDULED_POD_ADD, None, info)
+        else:
+            self._metrics.handled(POD_ADD if old is None else "UnscheduledPodUpdate")
         if old is None:
             self._queue.add(now, info)
         else:
@@ -287,6 +322,7 @@ class Scheduler:
     def _pod_gone(self, now: Instant, old: Pod) -> None:
         if not old.spec.node_name:
             self._metrics.handled("UnscheduledPodDelete")
+        self._placing.gone(old.uid)
         self._queue.remove(old.uid, "deleted")
         self._remembered.pop(old.uid, None)
         promised = self._nominator.node_of(old.uid)
@@ -357,8 +393,11 @@ class Scheduler:
         self._tell_points(decision, profile)
         effects: list[Effect] = [Step("S4")]
         match decision:
-            case Placed(node, _):
-                return effects + self._bind(now, entry, node)
+            case Placed(node, _, waits):
+                return effects + self._placing.begin(now, entry, node, waits, {"revision": self._pods.revision})
+            case NotPermitted(status, diagnosis):
+                self._metrics.attempt("unschedulable", profile)
+                return effects + self._failed(now, entry, [status.plugin], "Unschedulable", diagnosis.message(), "")
             case Parked(status):
                 self._metrics.attempt("unschedulable", profile)
                 self._queue.park(now, entry, [status.plugin])
@@ -370,7 +409,7 @@ class Scheduler:
                 return effects + self._failed(now, entry, (), "Unschedulable", message, "")
             case Failed(message):
                 self._metrics.attempt("error", profile)
-                return effects + self._failed(now, entry, (), "SchedulerError", message, None)
+                return effects + self._failed(now, entry, (), "SchedulerError", message, "")
             case _:
                 assert_never(decision)
 
@@ -381,10 +420,10 @@ class Scheduler:
             return
         points = [("PreFilter", SUCCESS), ("Filter", "Error" if isinstance(decision, Failed) else SUCCESS)]
         match decision:
-            case Placed(_, was_scored):
+            case Placed(_, was_scored, waits):
                 scoring = [("PreScore", SUCCESS), ("Score", SUCCESS)] if was_scored else []
-                points += [*scoring, ("Reserve", SUCCESS), ("Permit", SUCCESS)]
-            case Parked(status):
+                points += [*scoring, ("Reserve", SUCCESS), ("Permit", "Wait" if waits else SUCCESS)]
+            case Parked(status) | NotPermitted(status):
                 points.append(("Permit", status.code.value))
             case Unschedulable(_, preemption) if preemption.was_tried:
                 points.append(("PostFilter", SUCCESS if isinstance(preemption, Plan) else "Unschedulable"))
@@ -446,6 +485,12 @@ class Scheduler:
         told, ended = self._actuator.begin(now, info, node, victims, lower)
         return effects + told + self._on_ended(now, ended)
 
+    def _call_off(self, now: Instant, uid: str) -> bool:
+        """Does that victim only wait to be bound? Then its node is taken back, and that is all (SC-122)."""
+        effects = self._placing.call_off(now, uid)
+        self._outbox += effects or ()
+        return effects is not None
+
     def _forbids_resizes(self, info: PodInfo, node: str) -> bool:
         """Does the node's policy stand, as this profile reads it?"""
         if self._profile.policy_by_condition:
@@ -476,58 +521,12 @@ class Scheduler:
             effects += self._calls.api(now, request)
         return effects
 
-    # ---- binding
-
-    def _bind(self, now: Instant, entry: QueuedPod, node: str) -> list[Effect]:
-        info = entry.info.at(node)
-        held = self._cache.node(node)
-        facts: dict[str, Any] = {"revision": self._pods.revision, "want": info.want}
-        if held is not None:
-            facts |= {"allocatable": held.allocatable, "requested": dict(held.requested)}
-        self._cache.assume(info)
-        self._nominator.remove(info.uid)
-        return self._binder.begin(now, entry, info, node, facts)
-
-    def _on_bound(self, now: Instant, outcomes: Sequence[Outcome]) -> list[Effect]:
-        effects: list[Effect] = []
-        for outcome in outcomes:
-            binding = outcome.binding
-            entry, info = binding.entry, binding.info
-            match outcome:
-                case Bound():
-                    self._queue.done(info.uid)
-                    for point in ("PreBind", "Bind", "PostBind"):
-                        self._metrics.extension_point(point, SUCCESS, info.pod.spec.scheduler_name)
-                    self._metrics.attempt("scheduled", info.pod.spec.scheduler_name, (now - binding.started) / NANOSECONDS)
-                    waited = (now - (entry.first_tried or now)) / NANOSECONDS
-                    self._metrics.scheduled(entry.attempts, waited, entry.flushed)
-                    text = f"Successfully assigned {info.key} to {binding.node}"
-                    effects += self._recorder.tell(now, entry.info.pod, "Normal", "Scheduled", "Binding", text)
-                case Unconfirmed():
-                    self._queue.done(info.uid)
-                    self._cache.expect_by(info.uid, Instant(now + round(CONFIRM_SECONDS * NANOSECONDS)))
-                case NotBound(_, message, gone):
-                    for point, ended in (("PreBind", SUCCESS), ("Bind", "Error"), ("Unreserve", SUCCESS)):
-                        self._metrics.extension_point(point, ended, info.pod.spec.scheduler_name)
-                    self._metrics.attempt("error", info.pod.spec.scheduler_name, (now - binding.started) / NANOSECONDS)
-                    if self._cache.forget(info.uid):
-                        self._move(now, ASSIGNED_POD_DELETE, info, None)
-                    if gone:
-                        self._queue.done(info.uid)
-                    else:
-                        text = f'binding rejected: running Bind plugin "DefaultBinder": {message}'
-                        effects += self._failed(now, entry, (), "SchedulerError", text, None)
-                case _:
-                    assert_never(outcome)
-        return effects
-
     # ---- calls and time
 
     def _on_finished(self, now: Instant, finished: Finished) -> list[Effect]:
         match finished.context:
             case BindCall() as call:
-                effects, outcomes = self._binder.on_reply(now, call, finished)
-                return effects + self._on_bound(now, outcomes)
+                return self._placing.on_reply(now, call, finished)
             case VictimCall() as call:
                 effects, ended = self._actuator.on_reply(now, call, finished)
                 return effects + self._on_ended(now, ended)
@@ -545,8 +544,7 @@ class Scheduler:
         return []
 
     def _look(self, now: Instant) -> list[Effect]:
-        effects, outcomes = self._binder.on_time(now)
-        effects += self._on_bound(now, outcomes)
+        effects = self._placing.on_time(now)
         told, ended = self._actuator.on_time(now)
         effects += told
         effects += self._on_ended(now, ended)
@@ -559,7 +557,8 @@ class Scheduler:
         return effects
 
     def _timers(self, now: Instant) -> list[Effect]:
-        looks = [moment for moment in (self._binder.due(), self._actuator.due(), self._cache.expiry()) if moment is not None]
+        moments = (self._placing.due(), self._actuator.due(), self._cache.expiry())
+        looks = [moment for moment in moments if moment is not None]
         wanted = {
             GO: now if self._queue.has_ready() and self._synced() else None,
             FLUSH: self._queue.due(now),
@@ -598,7 +597,7 @@ class Scheduler:
 
     def _exposition(self) -> bytes:
         sizes = {"nodes": len(self._cache.node_names), "pods": len(self._cache), "assumed_pods": self._cache.assumed_count}
-        running = {"binding": len(self._binder), "DefaultPreemption": len(self._actuator)}
+        running = {"binding": len(self._placing), "DefaultPreemption": len(self._actuator)}
         queue = self._queue
         return self._metrics.expose(queue.counts(), queue.rejections(), sizes, queue.events_in_flight(), running)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from elbowroom.api.objects import ObjectMeta
+from elbowroom.api.objects import ObjectMeta, Pod
 from elbowroom.scheduler.cache import Snapshot
 from elbowroom.scheduler.podinfo import PodInfo
 
@@ -20,7 +20,16 @@ class DisruptionMode(msgspec.Struct, frozen=True):
     all: dict[str, Any] | None = None
 
 
+class Gang(msgspec.Struct, frozen=True, rename="camel"):
+    min_count: int = 0
+
+
+class SchedulingPolicy(msgspec.Struct, frozen=True):
+    gang: Gang | None = None
+
+
 class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     disruption_mode: DisruptionMode | None = None
     priority: int | None = None
 
@@ -28,6 +37,12 @@ class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
 class PodGroup(msgspec.Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
+
+    @property
+    def min_count(self) -> int:
+        """How many pods must have nodes before any is bound; 0 if they are bound one by one."""
+        gang = self.spec.scheduling_policy.gang
+        return gang.min_count if gang is not None else 0
 
     @property
     def goes_together(self) -> bool:
@@ -58,6 +73,30 @@ class PodGroups:
 
     def __init__(self, groups: Mapping[str, PodGroup]) -> None:
         self._groups = groups
+        self._members: dict[str, dict[str, None]] = {}
+
+    def get(self, key: str) -> PodGroup | None:
+        return self._groups.get(key)
+
+    def members(self, key: str) -> list[str]:
+        """The uids of a group's pods that are there, with a node or without."""
+        return list(self._members.get(key, ()))
+
+    def seen(self, old: Pod | None, new: Pod | None) -> None:
+        """A pod came, changed or went."""
+        if old is not None and new is not None and old.uid == new.uid:
+            return
+        for pod, is_there in ((old, False), (new, True)):
+            key = key_of(pod) if pod is not None else ""
+            if pod is None or not key:
+                continue
+            if is_there:
+                self._members.setdefault(key, {})[pod.uid] = None
+            else:
+                mine = self._members[key]
+                mine.pop(pod.uid, None)
+                if not mine:
+                    del self._members[key]
 
     def _of(self, info: PodInfo) -> tuple[str, PodGroup] | None:
         """The group that takes the pod along, with its key."""
@@ -87,8 +126,13 @@ class PodGroups:
 
 def group_key(info: PodInfo) -> str:
     """``namespace/name`` of the PodGroup that the pod names; empty if it names none."""
-    group = info.pod.spec.scheduling_group
-    return f"{info.pod.metadata.namespace}/{group.pod_group_name}" if group is not None and group.pod_group_name else ""
+    return key_of(info.pod)
+
+
+def key_of(pod: Pod) -> str:
+    """The same of a pod as it is seen."""
+    group = pod.spec.scheduling_group
+    return f"{pod.metadata.namespace}/{group.pod_group_name}" if group is not None and group.pod_group_name else ""
 
 
 def violating_units(ordered: Sequence[Unit], violates: Callable[[Sequence[PodInfo]], frozenset[str]]) -> list[Unit]:

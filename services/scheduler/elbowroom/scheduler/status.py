@@ -1,4 +1,4 @@
-"""What a plugin says to a pod that it refuses."""
+"""What a plugin says to a pod that it refuses, or lets wait."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -25,3 +25,11 @@ class Status:
     @property
     def message(self) -> str:
         return ", ".join(self.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The pod has a node and must wait before it is bound there: for which plugin, and for how long at most."""
+
+    plugin: str
+    seconds: float

@@ -7,6 +7,7 @@ from elbowroom.scheduler.lookup import Lookup
 from elbowroom.scheduler.plugins.affinity import NodeAffinity
 from elbowroom.scheduler.plugins.deferred import DeferredPodScheduling
 from elbowroom.scheduler.plugins.features import NodeDeclaredFeatures
+from elbowroom.scheduler.plugins.gang import GangScheduling
 from elbowroom.scheduler.plugins.images import ImageLocality
 from elbowroom.scheduler.plugins.interpod import InterPodAffinity
 from elbowroom.scheduler.plugins.nodes import NodeName, NodePorts, NodeUnschedulable, TaintToleration
@@ -39,6 +40,7 @@ def default_plugins(profile: Profile, lookup: Lookup, arguments: Arguments | Non
         BalancedAllocation(tuple(each.name for each in args.balanced.resources)),
         ImageLocality(),
         *([NodeDeclaredFeatures()] if profile.on("NodeDeclaredFeatures") else []),
+        *([GangScheduling(lookup)] if profile.on("GangScheduling") and profile.on("GenericWorkload") else []),
     ]
     return plugins
 
