@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from elbowroom.api.quantity import parse
 from elbowroom.apiserver import metrics, patches, pod_validation, rbac, schema
+from elbowroom.apiserver.listing import filter_of
 from elbowroom.apiserver.patches import PatchError, merge_patch, strategic_patch
 from elbowroom.apiserver.pod_defaults import default_pod
 from elbowroom.apiserver.pod_validation import is_known_sound, validate_pod
 from elbowroom.apiserver.pods import PodStrategy, _plain_update
 from elbowroom.apiserver.rbac import Decisions, Rbac
 from elbowroom.apiserver.semantics import same
-from elbowroom.apiserver.store import Store, StoreReader
+from elbowroom.apiserver.store import Record, Store, StoreReader
 from elbowroom.wire import ApiRequest
 
 POD = schema.find("", "v1", "Pod")
@@ -240,6 +241,25 @@ def test_an_update_that_leaves_a_spec_alone_is_judged_as_any_other(path: Sequenc
     pod = {"spec": spec}
     shown = PodStrategy().validate_update(None, pod, copy.deepcopy(pod))  # type: ignore[arg-type]
     assert shown == pod_validation._pod_errors(spec, spec, False) + _plain_update(spec, spec)
+
+
+# ---------------------------------------------------------------- filters
+
+
+def test_no_document_is_parsed_to_tell_what_names_tell() -> None:
+    document = {"metadata": {"name": "a", "namespace": "default"}, "spec": {"nodeName": "n1"}}
+    record = Record("pods", "default", "a", 1, msgspec.json.encode(document))
+    row = World().machine._registry._rows.built_in["pods"]
+    for query, selected in (
+        ({}, True),
+        ({"fieldSelector": "metadata.name=a"}, True),
+        ({"fieldSelector": "metadata.name=a,metadata.namespace!=default"}, False),
+    ):
+        wanted = filter_of(row, ApiRequest("list", "pods", namespace="default", query=query))
+        assert (wanted.matches(record), wanted.selects_all, record._document) == (selected, not query, None)
+    for query, selected in (({"fieldSelector": "spec.nodeName=n1"}, True), ({"labelSelector": "a=b"}, False)):
+        assert filter_of(row, ApiRequest("list", "pods", query=query)).matches(record) is selected
+    assert not filter_of(row, ApiRequest("list", "pods", namespace="other")).matches(record)
 
 
 # ---------------------------------------------------------------- roles

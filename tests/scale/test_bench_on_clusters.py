@@ -3,8 +3,8 @@
 import pytest
 import uvloop
 
-from elbowroom.deploy.bench import aims, preempting, serving
-from elbowroom.deploy.bench.clusters import Running
+from elbowroom.deploy.bench import aims, preempting, rates, serving
+from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import Figure
 
 pytestmark = pytest.mark.processes
@@ -41,12 +41,18 @@ def test_the_api_benchmarks_come_to_their_end_and_leave_no_pod() -> None:
             *await serving.on_the_bus(cluster, writers=2, seconds=0.2, trials=3),
             *await serving.get_pod(cluster, requests=1),
             *await aims.api(cluster, seconds=0.2, readers=5),
+            *await rates.gets(cluster, clients=2, seconds=0.2),
+            *await rates.resizes(Other(cluster.kubeconfig), clients=2, seconds=0.2),
+            *await rates.resizes(cluster, clients=2, seconds=0.2),
         ]
 
     with Running(0) as cluster:
         figures = {figure.name: figure for figure in uvloop.run(taken())}
     assert {"get-pod-p50", "list-20", "write-to-watch-p50", "fan-out-5", "watchers-10", "bus-patches"} <= set(figures)
     assert {"aim-http-patches", "aim-bus-patches", "aim-bus-watch", "aim-http-watch", "aim-fan-out"} <= set(figures)
+    assert {"get-rate", "patch-rate"} <= set(figures)
+    assert all(figures[name].details["API server's CPU us"] > 0 for name in ("get-rate", "patch-rate"))
+    assert figures["get-rate"].details["raw server's CPU us"] > 0
     assert all(figure.value > 0 and (figure.limit is None or figure.limit > 0) for figure in figures.values())
     assert figures["watchers-10"].details["missed"] == 0
     assert [figure.name for figure in serving.decoding(times=100)] == ["decode-pod"]

@@ -73,6 +73,10 @@ class Running:
         """What the cluster's processes have spent since they began, by kind."""
         return {kind: spent for kind, spent in Gauge(self.supervisor_pid).weigh().cpu.items() if spent}
 
+    def pid(self, component: str) -> int:
+        """The process that a component is in."""
+        return next(int(one["pid"]) for one in self.status()["components"] if one["name"] == component)
+
     def signal(self, component: str, signal: str, *, stay_dead: bool = False) -> None:
         """What the command ``kill`` does."""
         request = {"do": "kill", "component": component, "signal": signal, "at": None, "hits": 1, "stayDead": stay_dead}

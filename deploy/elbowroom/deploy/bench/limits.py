@@ -101,6 +101,17 @@ def pss_mib(pid: int) -> float:
     return 0.0
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a process's threads have spent, to the microsecond."""
+    spent = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            spent += int((task / "schedstat").read_text().split()[0])
+        except OSError:
+            continue  # it has ended meanwhile
+    return spent / 1e9
+
+
 def children(pid: int) -> list[int]:
     """All processes below ``pid``, itself included."""
     found, parents = [pid], {pid}

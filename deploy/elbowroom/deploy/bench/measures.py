@@ -1,12 +1,9 @@
 """How each figure is taken: from outside, over HTTPS, on a cluster brought up for it."""
 
 import asyncio
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -17,6 +14,7 @@ from elbowroom.deploy.bench.decision import cpu_decisions_per_second, pass_secon
 from elbowroom.deploy.bench.figures import Figure, percentile
 from elbowroom.deploy.bench.http import Connection
 from elbowroom.deploy.bench.limits import children, fdatasyncs_per_second, pss_mib, zmq_round_trip_ms
+from elbowroom.deploy.bench.loading import generated
 from elbowroom.deploy.errors import UserError
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -247,26 +245,20 @@ async def resize_rate(cluster: Running | Other, clients: int = 16, seconds: floa
     names = [f"load-{number}" for number in range(clients)]
     async with bench.watching() as seen:
         await bench.run_pods([pod(name) for name in names], seen, connections=4)
-    with _generators(cluster.kubeconfig, names, processes=2, seconds=seconds) as results:
-        results_now = [msgspec.json.decode(raw) for raw in results]
-    times = [1000 * took for result in results_now for took in result["times"]]
-    failed = sum(result["failed"] for result in results_now)
-    if failed or not times:
-        raise UserError(f"the bench failed: {failed} of {failed + len(times)} resize patches were refused")
+    load = generated(cluster.kubeconfig, "resize", names, seconds=seconds)
     for name in names:
         await bench.ask("DELETE", f"{PODS}/{name}")
-    rate = len(times) / max(result["seconds"] for result in results_now)
     return [
         Figure(
             "resize-rate",
             f"resize patches acknowledged, {clients} HTTPS clients",
-            rate,
+            load.rate,
             "/s",
             PEER_RESIZES_PER_SECOND,
             more_is_better=True,
             limit=fdatasyncs,
             limit_is="fdatasync, one by one (writes share one)",
-            details={"p50 ms": percentile(times, 0.5), "p99 ms": percentile(times, 0.99)},
+            details={"p50 ms": percentile(load.times, 0.5), "p99 ms": percentile(load.times, 0.99)},
         )
     ]
 
@@ -325,19 +317,3 @@ async def _bench(cluster: Running | Other) -> Bench:
     bench = Bench(context_of(cluster.kubeconfig))
     await bench.connect()
     return bench
-
-
-@contextmanager
-def _generators(kubeconfig: Path, pods: list[str], processes: int, seconds: float) -> Iterator[list[bytes]]:
-    """The output of load generators that share ``pods``."""
-    commands = [
-        [sys.executable, "-m", "elbowroom.deploy.bench.load", str(kubeconfig), str(seconds), *pods[part::processes]]
-        for part in range(processes)
-    ]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE) for command in commands]
-    try:
-        yield [process.communicate(timeout=seconds + PATIENCE_SECONDS)[0] for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()

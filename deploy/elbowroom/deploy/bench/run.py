@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvloop
 
-from elbowroom.deploy.bench import aims, dense, endtoend, judging, measures, preempting, scheduling, serving
+from elbowroom.deploy.bench import aims, dense, endtoend, judging, measures, preempting, rates, scheduling, serving
 from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import PEER, Figure, shown
 from elbowroom.deploy.errors import UserError
@@ -41,6 +41,8 @@ MEASURES = (
     Measure("cache-memory", "scheduling", alone=scheduling.memory),
     Measure("pod-rate", "scheduling", on_any=measures.pod_rate),
     Measure("resize-rate", "api", on_any=measures.resize_rate),
+    Measure("patch-rate", "api", on_any=rates.resizes),
+    Measure("get-rate", "api", on_any=rates.gets),
     Measure("get-pod", "api", on_any=serving.get_pod),
     Measure("list-5000", "api", on_any=serving.list_pods),
     Measure("write-to-watch", "api", on_any=serving.write_to_watch),

@@ -19,7 +19,7 @@ from elbowroom.client import BusClient, context_of
 from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import Figure, percentile
 from elbowroom.deploy.bench.http import Connection
-from elbowroom.deploy.bench.limits import sqlite_rows_per_second, zmq_fan_out_per_second, zmq_round_trip_ms
+from elbowroom.deploy.bench.limits import pss_mib, sqlite_rows_per_second, zmq_fan_out_per_second, zmq_round_trip_ms
 from elbowroom.deploy.errors import UserError
 from elbowroom.rpc import MERGE_PATCH, create, delete, patch
 
@@ -130,7 +130,9 @@ async def fan_out(cluster: Running | Other, readers: int = 100, trials: int = 50
 async def many_watchers(cluster: Running | Other, readers: int = 500, rate: int = 200, seconds: float = 5.0) -> list[Figure]:
     """Many watches, each of a pod of its own, while so many changes a second are made: how late each is told."""
     selectors = [f"&fieldSelector=metadata.name%3D{_name(number)}" for number in range(readers)]
-    async with pending_pods(cluster, readers) as (lanes, names), _watchers(cluster, selectors) as watchers:
+    async with pending_pods(cluster, readers) as (lanes, names), AsyncExitStack() as stack:
+        light = _api_server_kib(cluster)
+        watchers = await stack.enter_async_context(_watchers(cluster, selectors))
         began = time.perf_counter()
 
         async def one(lane: int) -> list[float]:
@@ -144,15 +146,26 @@ async def many_watchers(cluster: Running | Other, readers: int = 500, rate: int 
         times = [took for each in await asyncio.gather(*(one(lane) for lane in range(len(lanes)))) for took in each]
         took = time.perf_counter() - began
         heard = sum(watcher.events for watcher in watchers)
+        weight = {} if light is None else {"API server's KiB a watch": ((_api_server_kib(cluster) or light) - light) / readers}
     return [
         Figure(
             f"watchers-{readers}",
             f"PATCH sent to event, {readers} watches of a pod each, {rate} changes/s asked for, p50",
             percentile(times, 0.5),
             "ms",
-            details={"p99 ms": percentile(times, 0.99), "changes/s": len(times) / took, "missed": float(len(times) - heard)},
+            details={
+                "p99 ms": percentile(times, 0.99),
+                "changes/s": len(times) / took,
+                "missed": float(len(times) - heard),
+                **weight,
+            },
         )
     ]
+
+
+def _api_server_kib(cluster: Running | Other) -> float | None:
+    """What a cluster of ours has its API server weigh; None of another's, of which that is not known."""
+    return 1024 * pss_mib(cluster.pid("apiserver")) if isinstance(cluster, Running) else None
 
 
 # ---------------------------------------------------------------- the bus

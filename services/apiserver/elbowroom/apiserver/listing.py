@@ -7,7 +7,7 @@ revision and where to go on, and is good until compaction passes the revision.
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -32,19 +32,19 @@ class Filter:
     namespace: str
     labels: Selector
     fields: FieldSelector
+    selects_all: bool = field(init=False)
+    """Does it look at nothing but the namespace?"""
 
-    @property
-    def selects_all(self) -> bool:
-        """Does it look at nothing but the namespace?"""
-        return self.labels.is_empty and self.fields.is_empty
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "selects_all", self.labels.is_empty and self.fields.is_empty)
 
     def matches(self, record: Record) -> bool:
+        """Is it one of those? A document is looked into only where names do not tell: it may have to be parsed for that."""
         if self.namespace and record.namespace != self.namespace:
             return False
         if self.selects_all:
             return True
-        document = document_of(self.row, record)
-        if not self.labels.is_empty and not self.labels.matches(document["metadata"].get("labels", {})):
+        if not self.labels.is_empty and not self.labels.matches(document_of(self.row, record)["metadata"].get("labels", {})):
             return False
         if self.fields.is_empty:
             return True
@@ -55,7 +55,7 @@ class Filter:
                 return record.name
             if name == "metadata.namespace":
                 return record.namespace
-            return readers[name](document)
+            return readers[name](document_of(self.row, record))
 
         return self.fields.matches(read)
 
