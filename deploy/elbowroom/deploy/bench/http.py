@@ -11,26 +11,34 @@ from elbowroom.client import Context
 
 
 class Connection:
-    """One keep-alive connection; one request at a time."""
+    """One keep-alive connection; one request at a time. One that was opened (``open``) is opened again if the server has closed it
+    meanwhile, as servers do with those that are idle for a minute or two."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: str) -> None:
-        self._reader, self._writer, self._headers = reader, writer, headers
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: str, context: Context | None = None
+    ) -> None:
+        self._reader, self._writer, self._headers, self._context = reader, writer, headers, context
 
     @classmethod
     async def open(cls, context: Context) -> "Connection":
-        url = urlsplit(context.server)
-        reader, writer = await asyncio.open_connection(url.hostname, url.port, ssl=context.tls, limit=1 << 24)
-        headers = {"Host": url.netloc, "Accept": "application/json", **context.headers}
-        return cls(reader, writer, "".join(f"{name}: {value}\r\n" for name, value in headers.items()))
+        reader, writer = await _connected(context)
+        headers = {"Host": urlsplit(context.server).netloc, "Accept": "application/json", **context.headers}
+        return cls(reader, writer, "".join(f"{name}: {value}\r\n" for name, value in headers.items()), context)
 
     async def request(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, bytes]:
-        """The HTTP status and the body of the answer."""
+        """The HTTP status and the body of the answer; ``ConnectionError`` if it breaks off."""
+        if self._context is not None and (self._reader.at_eof() or self._writer.is_closing()):
+            self._writer.close()
+            self._reader, self._writer = await _connected(self._context)
         raw = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
         self._send(method, path, raw, kind)
-        status, headers = await self._head()
-        if headers.get("transfer-encoding") == "chunked":
-            return status, b"".join([chunk async for chunk in self._chunks()])
-        return status, await self._reader.readexactly(int(headers.get("content-length", "0")))
+        try:
+            status, headers = await self._head()
+            if headers.get("transfer-encoding") == "chunked":
+                return status, b"".join([chunk async for chunk in self._chunks()])
+            return status, await self._reader.readexactly(int(headers.get("content-length", "0")))
+        except asyncio.IncompleteReadError as why:  # an EOFError, which the command line would take for Ctrl-D
+            raise ConnectionError(f"{method} {path}: the server closed the connection") from why
 
     async def watch(self, path: str) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """The events of a watch; the connection serves nothing else any more."""
@@ -67,3 +75,8 @@ class Connection:
         while size := int((await self._reader.readuntil(b"\r\n")).strip(), 16):
             yield (await self._reader.readexactly(size + 2))[:-2]
         await self._reader.readuntil(b"\r\n")
+
+
+async def _connected(context: Context) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    url = urlsplit(context.server)
+    return await asyncio.open_connection(url.hostname, url.port, ssl=context.tls, limit=1 << 24)
