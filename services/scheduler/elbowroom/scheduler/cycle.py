@@ -116,9 +116,11 @@ class Cycle:
         is_resize = bool(info.pod.spec.node_name) and is_deferred(info.pod)
         filters = prepare_filters(self._framework.filters, info, snapshot, is_resize)
         diagnosis = Diagnosis(len(snapshot.nodes))
-        if filters.nodes is not None:
+        if filters.refusal is not None:
+            diagnosis.absent, diagnosis.at_once = filters.refusal, True
+        elif filters.nodes is not None:
             diagnosis.absent = not_satisfied(filters.restricted_by)
-        feasible = self._feasible(info, filters, world, diagnosis)
+        feasible = self._feasible(info, filters, world, diagnosis) if filters.refusal is None else []
         self._tell_filters(filters, len(feasible), diagnosis)
         failed = next((status for status, _ in diagnosis.refusals.counted() if status.code is Code.ERROR), None)
         if failed is not None:
@@ -150,6 +152,8 @@ class Cycle:
             refused[status.plugin] += count
             first.setdefault(status.plugin, status)
         left = feasible + len(diagnosis.refusals)
+        if filters.refusal is not None:
+            self._evaluated(filters.refusal.plugin, "PreFilter", filters.refusal.code.value, 1)
         for name in filters.plugins:
             if name in _PREPARING:
                 self._evaluated(name, "PreFilter", "Success", 1)

@@ -24,6 +24,8 @@ class Diagnosis:
     refusals: Refusals = field(default_factory=Refusals)
     absent: Status | None = None
     """What is said of every other node."""
+    at_once: bool = False
+    """Was that said before any node was asked? Then it is told as it is, without a number."""
 
     @property
     def rejected_by(self) -> list[str]:
@@ -51,7 +53,9 @@ class Diagnosis:
             for reason in self.absent.reasons:
                 reasons[reason] += others
         text = f"0/{self.nodes} nodes are available:"
-        if reasons:
+        if self.at_once and self.absent is not None:
+            text += f" {self.absent.message}."
+        elif reasons:
             text += " " + ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items())) + "."
         return f"{text} {addition}" if addition else text
 

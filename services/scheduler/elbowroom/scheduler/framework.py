@@ -84,10 +84,13 @@ class Scorer:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The answer of ``pre_filter``: a filter to ask for each node, and the names of the only nodes worth asking, if limited."""
+    """The answer of ``pre_filter``: a filter to ask for each node, and the names of the only nodes worth asking, if limited; or why
+    no node needs to be asked at all.
+    """
 
     filter: NodeFilter | None = None
     nodes: frozenset[str] | None = None
+    refusal: Status | None = None
 
 
 Hint = Callable[[PodInfo, Any, Any], bool]
@@ -180,7 +183,7 @@ def _one_key(keys: tuple[object, ...]) -> object:
 class Filters:
     """All filters prepared for one pod, in the plugins' order; the first that refuses a node decides (SC-59)."""
 
-    __slots__ = ("_filters", "_key", "_parts", "nodes", "plugins", "restricted_by")
+    __slots__ = ("_filters", "_key", "_parts", "nodes", "plugins", "refusal", "restricted_by")
 
     def __init__(
         self,
@@ -199,6 +202,8 @@ class Filters:
         """The only nodes worth asking; None: all."""
         self.restricted_by = restricted_by
         """The plugins that limited them."""
+        self.refusal: Status | None = None
+        """Why no node needs to be asked."""
 
     def check(self, node: NodeInfo) -> Status | None:
         """The first refusal; None if the pod fits. What depends on the node alone is found out once, until the node changes."""
@@ -288,6 +293,10 @@ def prepare_filters(plugins: Sequence[Plugin], info: PodInfo, snapshot: Snapshot
         prepared = plugin.pre_filter(info, snapshot)
         if prepared is None:
             continue
+        if prepared.refusal is not None:
+            refused = Filters([], tuple(names))
+            refused.refusal = prepared.refusal
+            return refused
         if prepared.filter is not None:
             filters.append(prepared.filter)
             names.append(plugin.name)

@@ -419,6 +419,8 @@ class Scheduler:
         if isinstance(decision, NoNodes):
             return
         points = [("PreFilter", SUCCESS), ("Filter", "Error" if isinstance(decision, Failed) else SUCCESS)]
+        if isinstance(decision, Unschedulable) and decision.diagnosis.at_once and decision.diagnosis.absent is not None:
+            points = [("PreFilter", decision.diagnosis.absent.code.value)]
         match decision:
             case Placed(_, was_scored, waits):
                 scoring = [("PreScore", SUCCESS), ("Score", SUCCESS)] if was_scored else []

@@ -62,6 +62,7 @@ def node_suits(pod: Pod, node: Node) -> bool:
 class NodeAffinity(Plugin):
     name = "NodeAffinity"
     weight = 2
+    CONFLICT = Status(Code.UNRESOLVABLE, ("pod affinity terms conflict",), name)
 
     def __init__(self, added: Affinity | None = None) -> None:
         """``added``: what the scheduler's configuration asks of every pod's node, on top of what the pod does."""
@@ -72,7 +73,10 @@ class NodeAffinity(Plugin):
         terms = required_terms(info.pod)
         if not info.pod.spec.node_selector and terms is None and self._enforced is None:
             return None
-        return Prepared(_Suits(info.pod, self._enforced), _named(terms))
+        named = _named(terms)
+        if named is not None and not named:
+            return Prepared(refusal=self.CONFLICT)
+        return Prepared(_Suits(info.pod, self._enforced), named)
 
     def pre_score(self, info: PodInfo, nodes: Sequence[NodeInfo], snapshot: Snapshot) -> Scorer | None:
         affinity = info.pod.spec.affinity.node_affinity if info.pod.spec.affinity else None
