@@ -6,7 +6,9 @@ import pytest
 from kubelet_world import API, KUBELET, NODE, RUNTIME, World, a_container, a_pod
 
 from elbowroom.api.resources import Resources
+from elbowroom.kubelet.pending import PendingQueue, Rank
 from elbowroom.kubelet.resizes import shrinks
+from elbowroom.machine import Instant
 from elbowroom.wire import ApiRequest, Call, Message, decode_value
 
 
@@ -176,3 +178,49 @@ def test_a_machine_that_recovers_wakes_who_waits() -> None:
 )
 def test_a_pod_shrinks_if_it_counts_for_less_cpu_or_memory(old: Resources, new: Resources, less: bool) -> None:
     assert shrinks(old, new) is less
+
+
+# ---------------------------------------------------------------- the queue
+
+
+def rank(increases: bool = True, priority: int = 0, guaranteed: bool = False, since: int | None = None) -> Rank:
+    return Rank(increases, priority, guaranteed, None if since is None else Instant(since))
+
+
+IN_ORDER = [
+    rank(increases=False),
+    rank(priority=9, since=5),
+    rank(priority=1, guaranteed=True),
+    rank(priority=1, since=0),
+    rank(priority=1, since=3),
+    rank(priority=1, since=4),
+    rank(priority=1),
+    rank(priority=-1, guaranteed=True, since=1),
+]
+
+
+def test_who_does_not_grow_comes_first_then_priority_then_class_then_the_longest_wait() -> None:
+    keys = [each.key for each in IN_ORDER]
+    assert keys == sorted(keys) and len(set(keys)) == len(keys)
+    assert rank(increases=False, priority=5, since=1).key == rank(increases=False).key == (False,), "nothing hinders them"
+    assert rank(priority=1).key == (True, -1, True, True, 0)
+
+
+def test_the_queue_is_put_in_order_for_who_is_new_and_equals_stay_as_they_came() -> None:
+    queue, ranks = PendingQueue(), {"a": rank(priority=1), "b": rank(priority=2), "c": rank(priority=2), "d": rank(priority=3)}
+    for uid in ("a", "c", "b"):
+        queue.push(uid, ranks.get)
+    assert list(queue) == ["c", "b", "a"]
+    ranks["a"] = rank(priority=9)
+    queue.push("a", ranks.get)
+    assert list(queue) == ["c", "b", "a"], "it waits already, and stays where it is"
+    queue.push("d", ranks.get)
+    assert list(queue) == ["a", "d", "c", "b"]
+    del ranks["d"]
+    queue.push_all(["e", "f"], lambda uid: ranks.get(uid, rank() if uid == "e" else None))
+    assert list(queue) == ["a", "c", "b", "e"], "who has vanished is not in it any more"
+    queue.remove("c")
+    queue.remove("nobody")
+    assert list(queue) == ["a", "b", "e"] and len(queue) == 3 and "b" in queue and "c" not in queue
+    queue.keep(["e", "a", "nobody"])
+    assert list(queue) == ["a", "e"], "in its order"

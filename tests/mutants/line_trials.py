@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from line_mutations import Mutation, Region, mutations, watched
 from regions import REGIONS
 from survivors import SURVIVORS
-from trials import TOO_LONG, Bench, Ran, Trial, seconds_of, unmutated
+from trials import Bench, Ran, Trial, seconds_of, unmutated
 from verdicts import ARGUED, CAUGHT, ERROR, SURVIVED, Kept, Verdict
 
 
@@ -65,11 +65,10 @@ def _trial(mutation: Mutation, tests: Sequence[str], usual: Mapping[str, float],
 
 def _judged(ran: Ran) -> Verdict:
     name = ran.trial.name
-    if ran.failed or ran.error == TOO_LONG:
-        by = ran.failed[0] if ran.failed else TOO_LONG
+    if ran.red:
         if name in SURVIVORS:
-            return Verdict(name, ERROR, f"is listed as a survivor and is caught by {by}: take it off the list", ran.seconds)
-        return Verdict(name, CAUGHT, "", ran.seconds, by)
+            return Verdict(name, ERROR, f"is listed as a survivor and is caught by {ran.red}: take it off the list", ran.seconds)
+        return Verdict(name, CAUGHT, "", ran.seconds, ran.red)
     if ran.error:
         return Verdict(name, ERROR, ran.error, ran.seconds)
     if name in SURVIVORS:

@@ -12,7 +12,6 @@ _KUBELET = (
     "kubelet/test_kubelet_triggers.py",
     "kubelet/test_kubelet_reports.py",
     "kubelet/test_kubelet_machine.py",
-    "kubelet/test_preview_machine.py",
 )
 _SCHEDULER = (
     "scheduler/test_scheduler_rules.py",
@@ -41,7 +40,7 @@ REGIONS = (
     ),
     Region(
         "the maximum rule",
-        _of("kubelet.account", "Account.counts", "Account.allocated_pod"),
+        _of("kubelet.account", "Account.counts"),
         ("kubelet/test_kubelet_fit.py", "kubelet/test_kubelet_decisions.py", *_KUBELET),
     ),
     Region(
@@ -114,7 +113,7 @@ REGIONS = (
         _of("kubelet.checkpoint", "Checkpoint.save", "Checkpoint.put", "Checkpoint.forget")
         + _of("kubelet.resizes", "Resizes._grant")
         + _of("kubelet.resizer", "Resizer._operate", "Resizer._next", "Resizer._pod_written", "Resizer._updated"),
-        ("kubelet/test_kubelet_decisions.py", *_KUBELET),
+        ("kubelet/test_kubelet_decisions.py", "kubelet/test_preview_machine.py", *_KUBELET),
     ),
     Region(
         "the retry triggers",
@@ -130,7 +129,7 @@ REGIONS = (
         + _of("kubelet.pending", "Rank.key", "PendingQueue.push_all", "PendingQueue.keep", "PendingQueue.remove")
         + _of("kubelet.intake", "Intake.remove")
         + _of("kubelet.rounds", "CpuRounds.come"),
-        ("kubelet/test_kubelet_decisions.py", "kubelet/test_kubelet_shutdown.py", "kubelet/test_preview_delay.py", *_KUBELET),
+        ("kubelet/test_kubelet_decisions.py", "kubelet/test_kubelet_shutdown.py", "kubelet/test_preview_machine.py", *_KUBELET),
     ),
     Region(
         "the retry triggers",

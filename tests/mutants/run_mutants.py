@@ -24,7 +24,7 @@ from mutating import LostTarget, Mutant, source_tree
 from regions import REGIONS
 from reports import REPORTS
 from survivors import SURVIVORS
-from trials import ROOT, TOO_LONG, Bench, Ran, Trial, at_bench, is_of, seconds_of, unmutated
+from trials import ROOT, Bench, Ran, Trial, at_bench, is_of, seconds_of, unmutated
 from verdicts import ARGUED, CAUGHT, ERROR, SURVIVED, Kept, Verdict, digest
 
 KEPT = ROOT / ".pytest_cache" / "mutants" / "verdicts.jsonl"
@@ -76,11 +76,10 @@ def try_mutants(bench: Bench, mutants: Sequence[Mutant], jobs: int, kept: Kept) 
 def judge(mutant: Mutant, rans: Sequence[Ran]) -> Verdict:
     """Every test that is to catch it must have failed; and nothing else may have gone wrong."""
     seconds = sum(ran.seconds for ran in rans)
-    green = [test for test in mutant.caught_by for ran in rans if is_of(test, ran.trial.tests[0]) and not ran.failed]
-    errors = [ran.error for ran in rans if ran.error and ran.error != TOO_LONG and not ran.failed]
+    errors = [ran.error for ran in rans if ran.error and not ran.red]
     if errors:
         return Verdict(mutant.name, ERROR, errors[0], seconds)
-    green = [test for test in green if not any(ran.error for ran in rans if is_of(test, ran.trial.tests[0]))]
+    green = [test for test in mutant.caught_by if not any(ran.red for ran in rans if is_of(test, ran.trial.tests[0]))]
     if green:
         return Verdict(mutant.name, SURVIVED, f"still green: {', '.join(green)}", seconds)
     return Verdict(mutant.name, CAUGHT, "", seconds, ", ".join(mutant.caught_by))

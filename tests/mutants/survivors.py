@@ -65,10 +65,6 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.kubelet.resizes:Resizes.wished: self._queue.remove(worker.uid) => pass": _LET_GO,
     "elbowroom.kubelet.resizer:Resizer._updated: kubelet.emit(Step(operation.labels[1])) => "
     "(after) owner.record(operation.name, operation.amounts.record(), 'update')": _APART,
-    **{
-        f"elbowroom.kubelet.account:Account.{name}: {change}": _CACHE
-        for name in ("counts", "allocated_pod")
-        for change in ("0 => 1", "1 => 2")
-    },
+    **{f"elbowroom.kubelet.account:Account.counts: {change}": _CACHE for change in ("0 => 1", "1 => 2")},
     **{f"{_FLOOR}{_RAISED[0]} => {other}": _AFTER for other in _RAISED[1:]},
 }

@@ -87,6 +87,8 @@ mutants = [
     mutant("of two one", EQ, "self.nanos == other.nanos", "self.text == other.text", EQUAL, ROUND),
     mutant("for ever", EQ, "...", "while True: pass"),
     mutant("in vain", EQ, "...", "__import__('threading').Event().wait()"),
+    mutant("to death", EQ, "...", "__import__('os').abort()"),
+    mutant("killed", EQ, "...", "__import__('os').kill(__import__('os').getpid(), 9)"),
 ]
 verdicts, _ = run(mutants, Chosen((), ()), 2, Kept(None, ""))
 print("verdicts")
@@ -109,6 +111,8 @@ def test_a_trial_tells_caught_from_survived_and_both_from_error() -> None:
         "of two one": "survived",
         "for ever": "caught",
         "in vain": "caught",
+        "to death": "caught",
+        "killed": "error",
     }, ended.stderr + ended.stdout
     assert "has 0 times, not once" in told["not there"][1]
     assert "without the mutant" in told["no test"][1]

@@ -14,6 +14,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -32,7 +33,9 @@ IDLE_SECONDS = 60.0
 LOOK_SECONDS = 5.0
 MEMORY_MAX = 1 << 30
 """So much address space more than the bench has: some mutants make what has no end."""
-TOO_LONG = "it took too long"
+TOO_LONG, DIED = "it took too long", "it died"
+_OF_ITSELF = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+"""Signals that a process dies of by its own doing, and not by somebody else's."""
 _FORK = multiprocessing.get_context("fork")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -63,6 +66,11 @@ class Ran:
     """Of the processor, in all."""
     reached: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Which marks (``reached``) each test came past."""
+
+    @property
+    def red(self) -> str:
+        """What failed: a test, or all of it, since it never came to its end; empty if nothing did."""
+        return self.failed[0] if self.failed else self.error if self.error in (TOO_LONG, DIED) else ""
 
 
 def is_of(test: str, node: str) -> bool:
@@ -175,6 +183,7 @@ class _Listener:
 
 
 def _child(trial: Trial, answer: Connection, folder: str, run: Callable[[Trial, Connection], None]) -> None:
+    os.setsid()  # what it starts ends with it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     die_with_parent()
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -206,13 +215,16 @@ class _Running:
                 outcome = self.answer.recv()
             except EOFError:
                 self._process.join()
-                outcome = f"its process ended with {self._process.exitcode}", {}, (), {}
+                code = self._process.exitcode or 0
+                outcome = DIED if -code in _OF_ITSELF else f"its process ended with {code}", {}, (), {}
         elif self._waits_in_vain():
             outcome = TOO_LONG, {}, (), {}
         else:
             return None
         self._look()
-        self._process.kill()  # it has said all that it has to say
+        assert self._process.pid, "it was started"
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)  # it has said all that it has to say
         self._process.join()
         self.answer.close()
         shutil.rmtree(self._folder, ignore_errors=True)
