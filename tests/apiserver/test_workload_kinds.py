@@ -79,6 +79,20 @@ def test_a_job_selects_its_pods_by_its_uid(world: World) -> None:
     assert "spec.completions: Invalid value: 2: field is immutable" in answer.message
 
 
+def test_completions_change_with_indexes_and_together_with_parallelism_only(world: World) -> None:
+    for name, mode in (("i", "Indexed"), ("n", "NonIndexed")):
+        made = a_job(completionMode=mode, completions=2, parallelism=2)
+        assert world.create("jobs.batch", {**made, "metadata": {"name": name}}, "default").status == 201
+
+    def changed(name: str, **spec: int) -> Answer:
+        return world.patch("jobs.batch", name, {"spec": spec}, namespace="default")
+
+    assert changed("i", completions=3, parallelism=3).status == 200
+    refused = changed("i", completions=4)
+    assert "spec.completions: Invalid value: 4: can only be modified in tandem with parallelism" in refused.message
+    assert "spec.completions: Invalid value: 3: field is immutable" in changed("n", completions=3, parallelism=3).message
+
+
 @pytest.mark.parametrize(
     ("resource", "document", "cause"),
     [
@@ -99,6 +113,21 @@ def test_a_job_selects_its_pods_by_its_uid(world: World) -> None:
             'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
         ),
         ("jobs.batch", a_job(parallelism=-1), "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"),
+        (
+            "jobs.batch",
+            a_job(completionMode="Indexed", parallelism=1),
+            "spec.completions: Required value: when completion mode is Indexed",
+        ),
+        (
+            "jobs.batch",
+            a_job(completionMode="Indexed", completions=1, parallelism=100_001),
+            "spec.parallelism: Invalid value: 100001: must be less than or equal to 100000 when completion mode is Indexed",
+        ),
+        (
+            "jobs.batch",
+            a_job(managedBy="me"),
+            'spec.managedBy: Invalid value: "me": must be a domain-prefixed path (such as "acme.io/foo")',
+        ),
         (
             "cronjobs.batch",
             a_cron_job(schedule="now"),

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 from controllers_cluster import Cluster, Document, Refusal
+from hypothesis import given
+from hypothesis import strategies as st
 
 from elbowroom.api.clock import as_time
+from elbowroom.controllers import jobindexes
 from elbowroom.controllers.statefulsets import ordinal_of
 
 LABELS = {"app": "web"}
@@ -379,6 +382,104 @@ def test_a_job_counts_right_whatever_answers_are_lost() -> None:
         job = cluster.get("jobs.batch", "work")
         assert (job["status"]["succeeded"], condition(job, "Complete")[0]) == (2, "True")
         assert len(cluster.of("pods")) == 2
+
+
+# ---------------------------------------------------------------- completions with indexes
+
+
+def indexes(cluster: Cluster) -> list[str]:
+    """Those of the pods that live, in order."""
+    live = [pod for pod in cluster.of("pods") if pod["status"]["phase"] in ("Pending", "Running")]
+    return sorted(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in live)
+
+
+def test_each_index_is_done_once_and_pods_know_theirs() -> None:
+    cluster = Cluster("jobs")
+    a_job(cluster, completionMode="Indexed", completions=5, parallelism=3)
+    assert indexes(cluster) == ["0", "1", "2"]
+    pod = next(pod for pod in cluster.of("pods") if pod["metadata"]["name"].startswith("work-1-"))
+    assert pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "1"
+    assert pod["spec"]["hostname"] == "work-1"
+    source = {"fieldRef": {"fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"}}
+    assert pod["spec"]["containers"][0]["env"] == [{"name": "JOB_COMPLETION_INDEX", "valueFrom": source}]
+    end(cluster, pod["metadata"]["name"], "Succeeded")
+    assert indexes(cluster) == ["0", "2", "3"]
+    status = cluster.get("jobs.batch", "work")["status"]
+    assert (status["completedIndexes"], status["succeeded"], status["uncountedTerminatedPods"]) == ("1", 1, {})
+    finish(cluster)
+    assert cluster.get("jobs.batch", "work")["status"]["completedIndexes"] == "0-3"
+    assert indexes(cluster) == ["4"]
+    finish(cluster)
+    job = cluster.get("jobs.batch", "work")
+    assert (job["status"]["completedIndexes"], job["status"]["succeeded"]) == ("0-4", 5)
+    assert condition(job, "Complete") == ("True", "CompletionsReached")
+    assert not any("finalizers" in pod["metadata"] for pod in cluster.of("pods"))
+
+
+def test_a_failed_index_is_tried_again() -> None:
+    cluster = Cluster("jobs")
+    a_job(cluster, completionMode="Indexed", completions=2, parallelism=2)
+    (first,) = [name for name in names(cluster) if name.startswith("work-0-")]
+    end(cluster, first, "Failed")
+    assert indexes(cluster) == ["1"]
+    cluster.wait(11)
+    assert indexes(cluster) == ["0", "1"]
+    finish(cluster)
+    assert cluster.get("jobs.batch", "work")["status"]["failed"] == 1
+    assert condition(cluster.get("jobs.batch", "work"), "Complete")[0] == "True"
+
+
+def test_a_second_pod_for_an_index_and_one_for_none_are_too_many() -> None:
+    cluster = Cluster("jobs")
+    a_job(cluster, completionMode="Indexed", completions=2, parallelism=2)
+    (first,) = [pod for pod in cluster.of("pods") if pod["metadata"]["name"].startswith("work-0-")]
+    for name, index in (("double", "0"), ("beyond", "7")):
+        metadata = {**first["metadata"], "name": name, "annotations": {"batch.kubernetes.io/job-completion-index": index}}
+        for unwanted in ("uid", "resourceVersion", "creationTimestamp"):
+            metadata.pop(unwanted)
+        cluster.wait(1)
+        cluster.api.create("pods", {"metadata": metadata, "spec": first["spec"]}, "ns")
+    cluster.settle()
+    cluster.run_pods()
+    assert indexes(cluster) == ["0", "1"] and first["metadata"]["name"] in names(cluster)
+
+
+def test_an_indexed_job_counts_right_whatever_answers_are_lost() -> None:
+    for lost in range(1, 12):
+        cluster = Cluster("jobs", seed=lost)
+        a_job(cluster, completionMode="Indexed", completions=3, parallelism=2)
+        cluster.lost_replies = lost
+        for _ in range(8):
+            finish(cluster)
+            cluster.reconnect()
+            cluster.wait(20)
+        job = cluster.get("jobs.batch", "work")
+        assert (job["status"]["succeeded"], job["status"]["completedIndexes"]) == (3, "0-2")
+        assert len(cluster.of("pods")) == 3 and not any("finalizers" in pod["metadata"] for pod in cluster.of("pods"))
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_indexes_are_read_as_they_were_written(indexes: set[int]) -> None:
+    text = jobindexes.text_of(indexes)
+    assert jobindexes.parsed(text, 61) == sorted(indexes)
+    assert jobindexes.parsed(text, 30) == sorted(index for index in indexes if index < 30)
+
+
+@pytest.mark.parametrize(("done", "text"), [([], ""), ([3], "3"), ([1, 2], "1,2"), ([0, 1, 2, 5, 7, 8, 9], "0-2,5,7-9")])
+def test_runs_of_indexes_are_written_short(done: list[int], text: str) -> None:
+    assert jobindexes.text_of(done) == text
+
+
+def test_texts_that_are_no_indexes_name_none() -> None:
+    assert jobindexes.parsed("x,1-y,-3,2", 10) == [2]
+
+
+def test_a_job_that_somebody_else_manages_is_left_alone() -> None:
+    cluster = Cluster("jobs")
+    a_job(cluster, managedBy="example.com/mine")
+    assert names(cluster) == [] and "conditions" not in cluster.get("jobs.batch", "work").get("status", {})
+    a_job(cluster, name="own", managedBy="kubernetes.io/job-controller")
+    assert len(names(cluster)) == 1
 
 
 # ---------------------------------------------------------------- cron jobs

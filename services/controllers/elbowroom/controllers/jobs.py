@@ -2,7 +2,8 @@
 
 An ended pod is counted exactly once, though pods may vanish: each bears a finalizer, its uid is written to
 ``uncountedTerminatedPods`` first, then the finalizer goes, then the uid becomes a count. New pods wait 10 s after a failure, twice
-as long after each further one.
+as long after each further one. Where completions have indexes, a success is counted as that of its index, which is written down
+before the finalizer goes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from elbowroom import rpc
 from elbowroom.api.clock import as_time
 from elbowroom.api.objects import Pod
 from elbowroom.cache import Change
+from elbowroom.controllers import jobindexes
 from elbowroom.controllers.kit import (
     NOTHING,
     Ask,
@@ -35,6 +37,8 @@ from elbowroom.controllers.workload import Owner, creation, deletion, ownership,
 from elbowroom.machine import Instant, seconds
 
 COMPONENT = "job-controller"
+MANAGER = "kubernetes.io/job-controller"
+"""Who carries out a job that names nobody."""
 TRACKED = "batch.kubernetes.io/job-tracking"
 BACKOFF, BACKOFF_MAX = seconds(10), seconds(600)
 BURST = 500
@@ -63,7 +67,9 @@ class Count:
     failed: int
     uncounted: Uncounted
     let_go: tuple[Pod, ...]
-    """Pods whose uids are written down, so that their finalizer may go."""
+    """Pods whose uids, or whose indexes, are written down, so that their finalizer may go."""
+    completed: tuple[int, ...] = ()
+    """The indexes that are done."""
 
     @property
     def all_succeeded(self) -> int:
@@ -82,19 +88,29 @@ def count(job: Job, pods: Sequence[Pod]) -> Count:
     counted = (len(had.succeeded) - len(waiting["succeeded"]), len(had.failed) - len(waiting["failed"]))
     let_go = tuple(held[uid] for uid in (*waiting["succeeded"], *waiting["failed"]))
     known = {*had.succeeded, *had.failed}
+    indexes = job.spec.indexes
+    before = jobindexes.parsed(job.status.completed_indexes, indexes or 0)
+    completed = set(before)
     over = job.ended is not None or job.status.condition("FailureTarget") is not None
     for pod in held.values():
         if pod.uid in known or len(waiting["succeeded"]) + len(waiting["failed"]) >= UNCOUNTED_MAX:
             continue
-        if pod.status.phase == "Succeeded":
+        if pod.status.phase == "Succeeded" and indexes is not None:
+            index = jobindexes.index_of(pod, indexes)
+            if index is None or index in before:
+                let_go += (pod,)
+            else:
+                completed.add(index)
+        elif pod.status.phase == "Succeeded":
             waiting["succeeded"].append(pod.uid)
         elif has_failed(job, pod) or (over and pod.is_terminating):
             waiting["failed"].append(pod.uid)
     return Count(
-        job.status.succeeded + counted[0],
+        job.status.succeeded + counted[0] if indexes is None else len(completed),
         job.status.failed + counted[1],
         Uncounted(succeeded=waiting["succeeded"], failed=waiting["failed"]),
         let_go,
+        tuple(sorted(completed)),
     )
 
 
@@ -206,6 +222,8 @@ class Jobs(Controller):
         job = self._jobs.get(key)
         if job is None:
             return self._orphans(key)
+        if job.spec.managed_by not in (None, MANAGER):
+            return NOTHING
         pods, asks = ownership(owner_of(job), job.spec.selector, self.shared.pods_in(job.metadata.namespace))
         if asks:
             return Plan(tuple(asks))
@@ -214,6 +232,9 @@ class Jobs(Controller):
         if job.ended is not None:
             return self._ended(now, job, counted, asks)
         active = [pod for pod in pods if is_active(pod)]
+        if job.spec.indexes is not None:
+            active, surplus = jobindexes.sorted_out(active, counted.completed, job.spec.indexes)
+            asks += [deletion(pod) for pod in surplus[:BURST]]
         terminating = [pod for pod in pods if pod.is_terminating and not pod.is_terminal]
         again: list[Instant] = []
         conditions = list(job.status.conditions)
@@ -259,6 +280,7 @@ class Jobs(Controller):
             failed=counted.failed,
             ready=sum(is_ready(pod) for pod in active),
             uncounted_terminated_pods=counted.uncounted,
+            completed_indexes=jobindexes.text_of(counted.completed),
         )
         if status != job.status:
             asks.append(_status(job, status))
@@ -284,13 +306,23 @@ class Jobs(Controller):
         if until > now:
             again.append(until)
             return []
-        prefix = f"{job.metadata.name}-"
-        return [creation(pod_document(job, with_suffix(prefix, self.rng))) for _ in range(min(lacks, BURST))]
+        name, indexes = job.metadata.name, job.spec.indexes
+        if indexes is None:
+            return [creation(pod_document(job, with_suffix(f"{name}-", self.rng))) for _ in range(min(lacks, BURST))]
+        taken = [*counted.completed, *(index for pod in active if (index := jobindexes.index_of(pod, indexes)) is not None)]
+        return [
+            creation(jobindexes.marked(pod_document(job, with_suffix(f"{name}-{index}-", self.rng)), name, index))
+            for index in jobindexes.free(min(lacks, BURST), indexes, taken)
+        ]
 
     def _ended(self, now: Instant, job: Job, counted: Count, asks: list[Ask]) -> Plan:
         """What is left of a job that is over: pods to let go, and its own end."""
         status = msgspec.structs.replace(
-            job.status, succeeded=counted.succeeded, failed=counted.failed, uncounted_terminated_pods=counted.uncounted
+            job.status,
+            succeeded=counted.succeeded,
+            failed=counted.failed,
+            uncounted_terminated_pods=counted.uncounted,
+            completed_indexes=jobindexes.text_of(counted.completed),
         )
         if status != job.status:
             asks.append(_status(job, status))
@@ -346,7 +378,17 @@ def _let_go(pod: Pod) -> Ask:
 
 
 def _status(job: Job, status: JobStatus) -> Ask:
-    names = ("active", "succeeded", "failed", "ready", "terminating", "startTime", "completionTime", "conditions")
+    names = (
+        "active",
+        "succeeded",
+        "failed",
+        "ready",
+        "terminating",
+        "startTime",
+        "completionTime",
+        "conditions",
+        "completedIndexes",
+    )
     gone: dict[str, Any] = dict.fromkeys(names)
     uncounted = built(status.uncounted_terminated_pods or Uncounted())
     lists = {name: uncounted.get(name) for name in ("succeeded", "failed")}

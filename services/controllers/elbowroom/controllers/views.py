@@ -222,6 +222,13 @@ class JobSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     ttl_seconds_after_finished: int | None = None
     suspend: bool = False
     pod_replacement_policy: str = ""
+    completion_mode: str = "NonIndexed"
+    managed_by: str | None = None
+
+    @property
+    def indexes(self) -> int | None:
+        """How many indexes there are to be done; None if the completions have none."""
+        return self.completions if self.completion_mode == "Indexed" else None
 
 
 class Uncounted(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -248,6 +255,7 @@ class JobStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     failed: int = 0
     ready: int | None = None
     uncounted_terminated_pods: Uncounted | None = None
+    completed_indexes: str = ""
 
     def condition(self, kind: str) -> JobCondition | None:
         """The condition of that type, if it holds."""

@@ -1,8 +1,8 @@
 """Patterns as Go's library reads them, carried out by Python's.
 
 Where both write a thing alike and mean another, or one of them does not know it, the text is translated: classes by name, ``\\z``,
-``$`` (the very end in Go), quoted parts (``\\Q...\\E``), and flags that hold for the rest of a group. What Go refuses, such as looking
-ahead and references back, is refused. Go promises linear time, Python does not: a pattern made for it takes exponential time here.
+``$`` (the very end in Go), quoted parts (``\\Q...\\E``), and flags that hold for the rest of a group. What Go refuses, such as
+looking ahead and references back, is refused. Go promises linear time, Python does not: a pattern made for it takes exponential time here.
 """
 
 import re

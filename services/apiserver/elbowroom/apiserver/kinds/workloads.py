@@ -1,10 +1,11 @@
 """StatefulSets, DaemonSets, Jobs, CronJobs and their revisions in the registry: defaults and what is valid."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elbowroom.api import cron
-from elbowroom.api.fielderrors import FieldError, forbidden, invalid, not_supported, required
+from elbowroom.api.fielderrors import FieldError, forbidden, invalid, not_supported, required, too_long
 from elbowroom.apiserver.kinds.base import Resource, StatusStrategy
 from elbowroom.apiserver.kinds.checks import count_or_percent_errors, nonnegative, same, selector_of
 from elbowroom.apiserver.kinds.replicas import Templated, template_errors
@@ -16,6 +17,8 @@ Node = Mapping[str, Any]
 Errors = list[FieldError]
 INT32_MAX = 2_147_483_647
 CRON_NAME_MAX = 52
+INDEXED_MAX = 100_000
+MANAGER_MAX = 63
 _RETENTIONS = ("Retain", "Delete")
 
 
@@ -173,8 +176,17 @@ def _job_spec_errors(context: Context, spec: Node, at: str) -> Errors:
     if spec.get("completionMode", "NonIndexed") not in ("NonIndexed", "Indexed"):
         found.append(not_supported(f"{at}.completionMode", spec["completionMode"], ("Indexed", "NonIndexed")))
     if spec.get("completionMode") == "Indexed":
-        found.append(forbidden(f"{at}.completionMode", "Indexed is not carried out by the job controller of this cluster"))
-    for name in ("podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "managedBy"):
+        if spec.get("completions") is None:
+            found.append(required(f"{at}.completions", "when completion mode is Indexed"))
+        if spec.get("parallelism", 0) > INDEXED_MAX:
+            text = f"must be less than or equal to {INDEXED_MAX} when completion mode is Indexed"
+            found.append(invalid(f"{at}.parallelism", spec["parallelism"], text))
+    manager = spec.get("managedBy")
+    if manager is not None and not re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/\S+", manager):
+        found.append(invalid(f"{at}.managedBy", manager, 'must be a domain-prefixed path (such as "acme.io/foo")'))
+    elif manager is not None and len(manager) > MANAGER_MAX:
+        found.append(too_long(f"{at}.managedBy", MANAGER_MAX))
+    for name in ("podFailurePolicy", "successPolicy", "backoffLimitPerIndex"):
         if spec.get(name) is not None:
             found.append(forbidden(f"{at}.{name}", "is not carried out by the job controller of this cluster"))
     pod = spec["template"].get("spec", {})
@@ -226,9 +238,19 @@ class JobStrategy(Strategy):
         after, before = new["spec"], old["spec"]
         found = self.validate_create(context, new)
         suspended = before.get("suspend") and old["status"].get("startTime") is None
-        for name in ("completions", "selector", "completionMode", *([] if suspended else ["template"])):
+        for name in ("selector", "completionMode", "managedBy", *([] if suspended else ["template"])):
             found += same(after.get(name), before.get(name), f"spec.{name}")
-        return found
+        return found + _completions_errors(after, before)
+
+
+def _completions_errors(after: Node, before: Node) -> Errors:
+    """Completions stay, but for those with indexes as many of which run at once: both may grow and shrink together."""
+    if after.get("completionMode") != "Indexed" or before.get("completions") is None or after.get("completions") is None:
+        return same(after.get("completions"), before.get("completions"), "spec.completions")
+    if after["completions"] == before["completions"] or after["completions"] == after.get("parallelism"):
+        return []
+    text = "can only be modified in tandem with parallelism"
+    return [invalid("spec.completions", after["completions"], text)]
 
 
 class CronJobStrategy(Strategy):
