@@ -148,6 +148,8 @@ class Reflector(Generic[View]):
 
     def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
         """Effects of the stream, and what changed in the copy, in the order of the revisions."""
+        if type(happened) is Received and getattr(happened.message, "id", 0) != self._id:
+            return (), ()  # of another stream, or a call's: nearly always so, where there are many copies
         match happened:
             case Received(self._target, StreamEvent(id=self._id) as event):
                 return self._on_event(now, event)

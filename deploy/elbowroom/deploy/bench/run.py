@@ -10,7 +10,7 @@ from pathlib import Path
 
 import uvloop
 
-from elbowroom.deploy.bench import aims, dense, endtoend, judging, measures, preempting, rates, scheduling, serving
+from elbowroom.deploy.bench import aims, dense, endtoend, judging, measures, preempting, rates, scheduling, serving, simulating
 from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import PEER, Figure, shown
 from elbowroom.deploy.errors import UserError
@@ -58,6 +58,7 @@ MEASURES = (
     Measure("decision", "resize-preemption", alone=measures.decision_time),
     Measure("cpu-decisions", "resize-preemption", alone=measures.cpu_decisions),
     Measure("judge-a-million", "histories", alone=judging.judge_a_million),
+    Measure("simulated-world", "histories", alone=simulating.simulated_world),
     Measure("aim-pods", "aims", alone=aims.pods),
     Measure("aim-resizes", "aims", alone=aims.resizes),
     Measure("aim-growth", "aims", alone=aims.growth),
