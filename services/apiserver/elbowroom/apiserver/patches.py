@@ -453,16 +453,18 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field | None, is_d
     original, patch = _without_directives(original, patch, merge_key)
     merged = list(original)
     places = _Places(held.get(merge_key, _NONE) for held in merged)
+    last, in_place = -1, True
     for item in patch:
         wanted = _merge_value(item, merge_key)
         at = places.find(wanted)
+        in_place, last = in_place and at > last, at
         if at >= 0:
             merged[at] = _merge_map(merged[at], item, field)
         else:
             places.add(wanted, len(merged))
             merged.append(_plain(item)[0])
-    if len(patch) == 1 and len(merged) == len(original) and places.tell_apart(len(merged)):
-        return merged  # one element that was there: nothing moves
+    if in_place and places.tell_apart(len(merged)):
+        return merged  # elements that were there, in the order in which they were there: nothing moves
     return _ordered(merged, patch, original, merge_key, True)
 
 
