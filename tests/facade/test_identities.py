@@ -1,6 +1,7 @@
 """Who asks: certificates, tokens from a file, tokens of service accounts, and nobody."""
 
 import base64
+import hmac
 import json
 import ssl
 import time
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from elbowroom.apiserver import identity
 from elbowroom.apiserver.drivers.certificates import make_credentials, tokens_of_file
 from elbowroom.apiserver.drivers.tokens import TokenKey
 from elbowroom.apiserver.identity import BadTokenError, of_subject
@@ -130,6 +132,24 @@ def test_a_token_file_names_users_and_groups(tmp_path: Path) -> None:
         {"token": "t1", "user": "ann", "groups": []},
         {"token": "t2", "user": "bob", "groups": ["ops", "dev"]},
     ]
+
+
+def test_a_token_is_compared_with_every_known_one_whichever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long it takes says nothing of which it was, or how much of it was right."""
+    compared: list[tuple[bytes, bytes]] = []
+    compare = hmac.compare_digest
+
+    def compare_digest(known: bytes, given: bytes) -> bool:
+        compared.append((known, given))
+        return compare(known, given)
+
+    monkeypatch.setattr(hmac, "compare_digest", compare_digest)
+    tokens = [{"token": f"token-{number}", "user": f"user-{number}"} for number in range(5)]
+    authenticator = identity.Authenticator(tokens, lambda token: identity.Identity("signed", ()))
+    for token, user in (("token-0", "user-0"), ("token-4", "user-4"), ("token-", "signed"), ("x" * 5000, "signed")):
+        compared.clear()
+        assert authenticator.identify(f"Bearer {token}").user == user
+        assert len(compared) == 5 and {len(one) for pair in compared for one in pair} == {32}, "digests of one length"
 
 
 def test_who_bears_a_token_of_the_file_is_let_in(tmp_path: Path) -> None:
