@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clients_kinds import SAMPLES, sample
+from clients_kinds import BEHIND_GATES, SAMPLES, sample
 from kubernetes import client, config, watch
 from kubernetes.client import models
 from kubernetes.dynamic import DynamicClient
@@ -86,8 +86,9 @@ def test_every_kind_is_created_read_listed_changed_watched_and_deleted(elbowroom
         listed = resource.get(**where)
         assert listed.kind == f"{resource.kind}List"
         body = sample(resource.kind, f"s-{elbowroom.namespace}", elbowroom.namespace, resource.group_version)
-        if body is None:
+        if resource.kind in BEHIND_GATES or resource.group.endswith(".example.com"):
             continue
+        assert body is not None, f"{resource.kind} is served and has no sample"
         seen.append(resource.kind)
         body |= {"apiVersion": resource.group_version, "kind": resource.kind}
         name = body["metadata"]["name"]
@@ -115,9 +116,14 @@ def test_the_models_lose_nothing_of_what_is_served(elbowroom: Workspace, api: cl
     elbowroom.pod("whole", guaranteed=True, priority=3, workload={"memoryUsage": "10Mi"})
     elbowroom.replicas("set", 1)
     elbowroom.defer("whole")
-    for kind, plural in (("Deployment", "deployments"), ("PodDisruptionBudget", "poddisruptionbudgets")):
-        elbowroom.create(plural, sample(kind, "s", elbowroom.namespace) or {})
-    judged = 0
+    made: list[tuple[Resource, str]] = []
+    for resource in served(dynamic):
+        body = sample(resource.kind, f"m{len(made)}-{elbowroom.namespace}", elbowroom.namespace, resource.group_version)
+        if body is not None and resource.kind not in ("Namespace", "Node", "Pod"):
+            where = {"namespace": elbowroom.namespace} if resource.namespaced else {}
+            resource.create(body={**body, "apiVersion": resource.group_version, "kind": resource.kind}, **where)
+            made.append((resource, body["metadata"]["name"]))
+    judged: set[str] = set()
     for resource in served(dynamic):
         model = model_of(resource.group_version, resource.kind)
         listed = fetched(api, f"/{resource.prefix}/{resource.group_version}/{resource.name}")
@@ -128,8 +134,11 @@ def test_the_models_lose_nothing_of_what_is_served(elbowroom: Workspace, api: cl
             document |= {"apiVersion": resource.group_version, "kind": resource.kind}
             read = model.from_dict(document)
             assert lost(document, api.sanitize_for_serialization(read)) == [], resource.kind
-            judged += 1
-    assert judged > 20
+            judged.add(resource.kind)
+    for resource, name in made:
+        if not resource.namespaced:
+            resource.delete(name=name)
+    assert judged == set(SAMPLES)
 
 
 def test_a_pod_is_created_resized_evicted_and_logged_by_typed_calls(elbowroom: Workspace, core: client.CoreV1Api) -> None:
