@@ -66,7 +66,7 @@ trees = st.recursive(
 
 
 @given(trees, trees)
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_documents_are_the_same_if_all_their_members_are(one: Any, other: Any) -> None:
     assert same(one, other) is plainly_same(one, other)
     assert same({"a": one, "b": [other]}, {"a": one, "b": [other], "c": None})
@@ -102,6 +102,7 @@ def plainly_merged(document: dict[str, Any], patch: dict[str, Any]) -> dict[str,
 
 
 @given(objects, objects)
+@settings(deadline=None)
 def test_a_merge_patch_leaves_the_document_and_makes_what_the_rfc_says(document: dict[str, Any], patch: dict[str, Any]) -> None:
     before = copy.deepcopy(document)
     merged = merge_patch(document, patch)
@@ -124,6 +125,7 @@ pods = st.fixed_dictionaries(
 
 
 @given(pods)
+@settings(deadline=None)
 def test_what_a_merge_patch_leaves_alone_need_not_be_decoded_again(patch: dict[str, Any]) -> None:
     document = decoded(a_pod(node="n1"))
     merged = merge_patch(document, patch)
@@ -138,6 +140,7 @@ elements = st.fixed_dictionaries(
 
 
 @given(containers, st.lists(elements, max_size=2), st.booleans())
+@settings(deadline=None)
 def test_a_patched_list_is_the_same_with_or_without_weaving(held: list[Any], patch: list[Any], lacks_a_key: bool) -> None:
     document = {"spec": {"containers": held + [{"image": "a"}] * lacks_a_key}}
 
@@ -319,7 +322,7 @@ subjects = st.sampled_from([{"kind": "User", "name": "jane"}, {"kind": "Group", 
 
 
 @given(st.lists(st.one_of(requests, st.tuples(st.sampled_from(rbac.KINDS), roles, subjects), st.none()), max_size=30), st.data())
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_remembered_decisions_are_those_that_roles_and_bindings_give(happened: list[Any], data: st.DataObject) -> None:
     store = Store()
     remembering, plain = Decisions(store, StoreReader(store)), Rbac(StoreReader(store))
