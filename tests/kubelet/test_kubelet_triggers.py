@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from kubelet_world import API, KUBELET, NODE, RUNTIME, World, a_container, a_pod
 
+from elbowroom.api.gates import RESIZE_PREEMPTION
 from elbowroom.api.resources import Resources
 from elbowroom.kubelet.pending import PendingQueue, Rank
 from elbowroom.kubelet.resizes import shrinks
@@ -159,6 +160,102 @@ def test_a_machine_that_recovers_wakes_who_waits() -> None:
     world.api.change("nodes", NODE, machine("{}"))
     world.run(0.5)
     assert judged(world) == [("a", "node_updated", "Deferred")]
+
+
+# ---------------------------------------------------------------- whose end is waited for
+
+CRITICAL = 2_000_001_000
+STUBBORN = {"c": {"stopSeconds": None}}
+EVICTS = {RESIZE_PREEMPTION: False}
+
+
+def test_a_critical_resize_goes_on_when_its_victims_containers_end_though_nobody_can_be_told() -> None:
+    """It has no condition to show while it waits; who has one waits until the API server knows of the end."""
+    world = running(
+        World(gates=EVICTS),
+        a_pod("crit", a_container(cpu="1"), priority=CRITICAL),
+        a_pod("a", a_container(cpu="100m", memory="1Gi")),
+        a_pod("low", a_container(cpu="2900m", memory="5Gi"), grace=3, workload=STUBBORN),
+    )
+    world.api.resize("a", requests={"memory": "4Gi"})
+    world.until(lambda: world.condition("a", "PodResizePending") is not None)
+    world.api.resize("crit", requests={"cpu": "2"})
+    world.run(1)
+    assert judged(world)[-2:] == [("crit", "pod_updated", "Evict"), ("a", "pod_updated", "Deferred")]
+    world.notes.clear()
+    world.api.down = True
+    world.run(5)
+    assert judged(world)[0] == ("crit", "pod_terminated", "Granted")
+
+
+def test_a_resize_that_shows_that_it_waits_goes_on_when_the_end_of_another_is_known() -> None:
+    ends = a_pod("b", a_container(cpu="3"), restartPolicy="Never", workload={"c": {"exitAfterSeconds": 5}})
+    world = running(World(), a_pod("a", a_container(cpu="1")), ends)
+    world.api.resize("a", requests={"cpu": "2"})
+    world.until(lambda: world.condition("a", "PodResizePending") is not None)
+    world.notes.clear()
+    world.api.down = True
+    world.run(8)
+    assert world.noted("rt.exit") and judged(world) == [], "it has ended, and that is not known yet"
+    world.api.down = False
+    world.reconnect(API)
+    world.until(lambda: world.is_settled("a"), within=30)
+    assert judged(world) == [("a", "pod_terminated", "Granted")]
+
+
+def test_a_critical_pod_comes_in_when_its_victim_is_deleted_at_once() -> None:
+    world = running(World(), a_pod("low", a_container(cpu="3"), grace=30, workload=STUBBORN))
+    world.api.create("pods", a_pod("crit", a_container(cpu="2"), priority=CRITICAL))
+    world.run(1)
+    assert world.status("crit")["phase"] == "Pending"
+    world.api.delete("low", grace=0)
+    world.until(lambda: world.status("crit")["phase"] == "Running", within=5)
+
+
+# ---------------------------------------------------------------- who is deleted
+
+
+def test_a_pod_that_is_deleted_while_it_waits_is_waited_for_no_longer() -> None:
+    world = a_waiting_pod()
+    world.api.delete("a", grace=0)
+    world.run(1)
+    assert [facts["phase"] for facts in world.noted("pod.end")] == ["Running"]
+    world.api.delete("b", grace=0)
+    world.run(1)
+    assert judged(world) == []
+    assert world.metric("kubelet_pod_deferred_resize_duration_seconds_count", resolution="terminated") == 1
+
+
+def test_a_critical_pod_that_is_deleted_before_its_victims_have_ended_is_not_let_in() -> None:
+    world = running(World(), a_pod("low", a_container(cpu="3"), grace=3, workload=STUBBORN))
+    world.notes.clear()
+    world.api.create("pods", a_pod("crit", a_container(cpu="2"), priority=CRITICAL))
+    world.run(1)
+    world.api.delete("crit", grace=0)
+    world.run(10)
+    assert world.status("low")["reason"] == "Preempting", "its victim had been told"
+    assert world.noted("kl.alloc") == []
+
+
+def test_nothing_is_known_of_the_status_of_a_pod_that_is_deleted() -> None:
+    world = running(World(), a_pod("a", a_container(cpu="1")), a_pod("b", a_container(cpu="1")))
+    known: dict[str, Any] = world._machines[KUBELET].statuses._publisher._known  # type: ignore[attr-defined]
+    uids = {pod["metadata"]["uid"] for pod in world.api.objects["pods"].values()}
+    assert known.keys() == uids and len(uids) == 2
+    world.api.delete("a", grace=0)
+    world.run(1)
+    assert len(known) == 1, "nobody else lets go of it, and uids do not come again"
+
+
+def test_the_files_forget_a_pod_that_is_deleted() -> None:
+    world = running(World(), a_pod("a", a_container(cpu="1")), a_pod("b", a_container(cpu="1")))
+    files = ("allocated_pods_state", "actuated_pods_state")
+    assert [len(world.disk(file)) for file in files] == [2, 2]
+    world.api.delete("a", grace=0)
+    world.run(1)
+    world.api.resize("b", requests={"cpu": "2"})
+    world.until(lambda: world.is_settled("b"))
+    assert [len(world.disk(file)) for file in files] == [1, 1]
 
 
 # ---------------------------------------------------------------- shrinking

@@ -309,8 +309,25 @@ def test_a_neighbour_that_wants_to_grow_waits_until_they_have_left() -> None:
     resize(world, "q", 4)
     pending = world.run(1).condition("q", PENDING)
     assert pending is not None and pending["reason"] == "Deferred"
-    world.run(8)
+    world.notes.clear()
+    world.run(2)
+    assert not world.noted("kl.judge"), "a round in which nobody leaves wakes nobody"
+    world.run(6)
     assert world.is_settled("q") and cpus(world.run(2), "q") == "2-3,6-7" and cpus(world, "p") == "1,5"
+
+
+def test_where_nobody_is_to_be_moved_no_round_comes() -> None:
+    world = a_world("6122A", delay="6s").run(3)
+    rounds = (KUBELET, "kubelet/cpus")
+    before = world._timers[rounds]
+    assert before, "the first one looks at everybody"
+    world.run(10)
+    assert world._timers[rounds] == before
+    start(world, own("p", 2)).run(3)
+    moved = world._timers[rounds]
+    assert moved > before
+    world.run(10)
+    assert world._timers[rounds] == moved
 
 
 def test_a_new_pod_does_not_come_in_meanwhile() -> None:

@@ -210,6 +210,8 @@ def _removals(node: ast.AST) -> Iterator[Place]:
             continue
         for at, statement in enumerate(body):
             match statement:
+                case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))):
+                    pass  # nothing comes there, as the type checkers prove
                 case ast.Expr(value=ast.Call()) | ast.Continue() | ast.Break() | ast.Return(value=None) | ast.Delete():
                     yield node, field, at, ast.Pass()
                 case ast.Return() if not isinstance(node, ast.FunctionDef):

@@ -88,6 +88,7 @@ REGIONS = (
         (
             "scheduler/test_scheduler_choice.py::test_how_many_nodes_are_tried",
             "scheduler/test_scheduler_podgroups.py",
+            "scheduler/test_scheduler_rehearsal.py",
             *_SCHEDULER,
         ),
     ),

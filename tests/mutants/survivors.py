@@ -13,6 +13,10 @@ _RAISED = (
 _APART = "the two have nothing to do with each other, and neither leaves the process"
 _IN_HAND = "it is in hand already: nobody looks at the queue until it is carried out"
 _CUT = "a file is cut to the length that it has"
+_DISMISSED = "who was dismissed counts for nothing already"
+_NOT_RESIZED = "who leaves is not resized any more"
+_STATUS_WAKES = "the status of the pod that has left wakes it, too, as soon as it has come back"
+_MOVED = "whoever has left CPUs is moved off them in the same step, which goes on with the pod"
 _TEMPORARY = "in either order a death in between leaves a temporary file at most, which the next life removes"
 _JUDGED = "the verdict was given in this step; of the earlier allocation only refusals speak"
 _TOLD = "whichever comes first tells of it, and the other finds nothing new to tell"
@@ -49,6 +53,28 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.kubelet.resizer:Resizer._updated: "
     "owner.put_state(msgspec.structs.replace(state, resources=state.resources.updated(told))) => pass": _LOOKED_AT,
     "elbowroom.kubelet.resizer:Resizer._updated: state is not None => state is None": _LOOKED_AT,
+    **{
+        f"elbowroom.kubelet.intake:Intake.remove: {one} => (after) {other}": why
+        for one, other, why in (
+            ("kubelet.roster.dismiss(worker)", "kubelet.doorkeeper.let_go(worker, worker.pod.status.phase or 'Unknown')", _APART),
+            ("kubelet.doorkeeper.let_go(worker, worker.pod.status.phase or 'Unknown')", "resizes.terminated(now, worker)", _APART),
+            ("resizes.terminated(now, worker)", "kubelet.doorkeeper.forget(worker)", _APART),
+            ("kubelet.doorkeeper.forget(worker)", "kubelet.statuses.forget(worker)", _APART),
+            ("kubelet.statuses.forget(worker)", "kubelet.allocated.forget(worker.uid)", _APART),
+            ("kubelet.allocated.forget(worker.uid)", "kubelet.actuated.forget(worker.uid)", _APART),
+            ("kubelet.actuated.forget(worker.uid)", "worker.leave(now)", _NOT_RESIZED),
+            ("worker.leave(now)", "kubelet.doorkeeper.admit_waiting(now)", _DISMISSED),
+        )
+    },
+    "elbowroom.kubelet.rounds:CpuRounds.come: resizes.attempt_all(now, POD_RESIZED) => pass": _STATUS_WAKES,
+    "elbowroom.kubelet.rounds:CpuRounds.come: worker.sync(now) => pass": _MOVED,
+    "elbowroom.kubelet.rounds:CpuRounds.come: (worker := workers.get(uid)) is not None => (worker := workers.get(uid)) is None": (
+        f"{_MOVED}; {_STATUS_WAKES}"
+    ),
+    "elbowroom.kubelet.rounds:CpuRounds.come: self._due = any([worker.repin(now) for worker in list(workers.values())]) "
+    "or scaling.waits => (after) for worker in left:": _MOVED,
+    "elbowroom.scheduler.preemption:_units_on: for other in unit.here: => (after) gone.append(unit)": _APART,
+    "elbowroom.scheduler.rehearsal:_Sums.put: self._pods += 1 => (after) count(self._requested, other.requests, 1)": _APART,
     "elbowroom.scheduler.preemption:_reprieve: stage.take(other) => (after) victims.append(other)": _APART,
     "elbowroom.scheduler.preemption:_reprieve: victims.append(other) => (after) violations += other.uid in protected": _APART,
     "elbowroom.scheduler.plugins.resources:_node_grew: 1 => 2": _ANYTHING,
