@@ -79,6 +79,17 @@ def test_a_job_selects_its_pods_by_its_uid(world: World) -> None:
     assert "spec.completions: Invalid value: 2: field is immutable" in answer.message
 
 
+def test_a_job_leaves_its_pods_unless_the_deletion_says_otherwise(world: World) -> None:
+    for name in ("a", "b", "c"):
+        assert world.create("jobs.batch", {**a_job(), "metadata": {"name": name}}, "default").status == 201
+    told = world.delete("jobs.batch", "a", "default")
+    assert told.body["metadata"]["finalizers"] == ["orphan"] and told.warnings[0].startswith("child pods are preserved by default")
+    told = world.delete("jobs.batch", "b", "default", propagationPolicy="Background")
+    assert (told.body["status"], told.warnings) == ("Success", ())
+    told = world.delete("jobs.batch", "c", "default", propagationPolicy="Orphan")
+    assert told.body["metadata"]["finalizers"] == ["orphan"] and told.warnings == ()
+
+
 def test_completions_change_with_indexes_and_together_with_parallelism_only(world: World) -> None:
     for name, mode in (("i", "Indexed"), ("n", "NonIndexed")):
         made = a_job(completionMode=mode, completions=2, parallelism=2)

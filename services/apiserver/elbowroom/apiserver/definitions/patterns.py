@@ -2,7 +2,7 @@
 
 Where both write a thing alike and mean another, or one of them does not know it, the text is translated: classes by name, ``\\z``,
 ``$`` (the very end in Go), quoted parts (``\\Q...\\E``), and flags that hold for the rest of a group. What Go refuses, such as
-looking ahead and references back, is refused. Go promises linear time, Python does not: a pattern made for it takes exponential time here.
+looking ahead and references back, is refused. Go promises linear time, Python does not: a pattern made for it takes long here.
 """
 
 import re

@@ -30,6 +30,8 @@ class Resource:
     """What a name may look like: ``label``, ``subdomain`` or ``path`` (metadata.py)."""
     returns_deleted: bool = False
     """A deletion answers with the object instead of a Status."""
+    orphans: bool = False
+    """A deletion that says nothing about what the object owns leaves it (jobs)."""
     graceful: bool = False
     """A deletion leaves time to whoever runs the object (pods)."""
     fields: Mapping[str, Callable[[Mapping[str, Any]], str]] = field(default_factory=dict)

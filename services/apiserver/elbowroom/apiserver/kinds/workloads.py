@@ -326,6 +326,7 @@ def rows() -> list[Resource]:
             job,
             {"status": StatusStrategy(job)},
             fields={"status.successful": lambda document: str(document.get("status", {}).get("succeeded", 0))},
+            orphans=True,
         ),
         Resource(cron_job, {"status": StatusStrategy(cron_job)}),
         Resource(ControllerRevisionStrategy()),

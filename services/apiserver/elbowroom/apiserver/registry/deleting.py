@@ -1,6 +1,6 @@
 """Deletions: what ends at once, what is marked first, and what is not deleted at all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -20,6 +20,11 @@ from elbowroom.apiserver.strategy import Context, Document, Strategy
 from elbowroom.machine import Instant
 from elbowroom.wire import ApiRequest, ApiResponse
 
+PRESERVED = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set "
+    "propagationPolicy=Orphan to suppress this warning"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -37,24 +42,24 @@ class Deleting:
 
     def one(self, context: Context, write: Write, row: Resource, request: ApiRequest) -> ApiResponse:
         """Answer a request to delete one object."""
-        options = intake.delete_options(request)
+        options = _of_kind(row, intake.delete_options(request), context)
         record = stored(self._store, row, request)
         ended = self.remove(context, write, row, record, options)
-        kind = row.strategy
+        kind, warnings = row.strategy, tuple(context.warnings)
         if row.returns_deleted or ended.record is not None:
             shown = ended.record or record
-            return ApiResponse(200, listing.data_of(row, shown), revision=shown.revision)
+            return ApiResponse(200, listing.data_of(row, shown), warnings, shown.revision)
         details = {
             "name": record.name,
             **({"group": kind.group} if kind.group else {}),
             "kind": kind.plural,
             "uid": record.document["metadata"]["uid"],
         }
-        return ApiResponse(200, statuses.success(details=details), revision=ended.revision)
+        return ApiResponse(200, statuses.success(details=details), warnings, ended.revision)
 
     def collection(self, context: Context, write: Write, row: Resource, request: ApiRequest) -> ApiResponse:
         """Answer a request to delete what its selectors find."""
-        options = intake.delete_options(request)
+        options = _of_kind(row, intake.delete_options(request), context)
         found = listing.select(self._store, row, request)
         for record in found:
             check_preconditions(row.strategy, record, options)
@@ -90,6 +95,14 @@ class Deleting:
             return Ended(marked if row.returns_deleted else None, record.revision)
         gone = write.delete(kind.resource, record.namespace, record.name)
         return Ended(gone if row.returns_deleted else None, gone.revision)
+
+
+def _of_kind(row: Resource, options: DeleteOptions, context: Context) -> DeleteOptions:
+    """The options, with what the kind does where they say nothing of what an object owns."""
+    if not row.orphans or options.propagation is not None or options.orphan is not None:
+        return options
+    context.warnings.append(PRESERVED)
+    return replace(options, propagation="Orphan")
 
 
 def precondition_failed(kind: Strategy, record: Record, why: str) -> ApiError:
