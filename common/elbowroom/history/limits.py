@@ -38,13 +38,13 @@ def changes_keep_to_limit_ranges(history: History) -> Iterator[Violation]:
             continue
         before = pods.get(record["uid"])
         pods[record["uid"]] = record
-        if before is not None and before["obj"]["deleting"]:
+        if before is not None and before["obj"].get("deleting"):
             continue
         if before is None and record["verb"] != "create":
             continue  # it was there before the history began
         for limit_range in ranges[namespace].values():
             was = {} if before is None else before["obj"]["containers"]
-            for limit in limit_range["obj"]["ranges"]:
+            for limit in limit_range["obj"].get("ranges", ()):  # an older history does not tell
                 for what in _broken(limit, was, facts):
                     yield Violation("I-47", f"{record['key']}: {what} of {limit_range['key']}", (limit_range, record))
 
