@@ -1,7 +1,9 @@
 """Each invariant of readers, writers, pods and progress passes the good run and catches the history made to break it."""
 
+import re
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elbowroom.history import bounds, paging, pods, progress, serving, watching
+from elbowroom.history.invariants import INVARIANTS as EVERY
 from elbowroom.history.linearizability import Operation, agree_by_revision, is_linearizable, some_order_explains, windows
 from elbowroom.history.records import History
 from elbowroom.history.report import judge
@@ -319,6 +322,12 @@ def test_a_broken_run_is_caught(invariant: str, why: str, change: Change) -> Non
 
 def test_every_invariant_has_a_violating_history() -> None:
     assert {invariant for invariant, _, _ in VIOLATIONS} == set(INVARIANTS) - ELSEWHERE
+
+
+def test_the_catalogue_has_a_sentence_for_every_invariant_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "histories.md").read_text()
+    assert re.findall(r"^\| (I-\d\d) \| .{20,} \|$", page, re.MULTILINE) == sorted(EVERY)
+    assert [f"I-{number:02}" for number in range(1, 54) if f"I-{number:02}" not in EVERY] == ["I-52"]
 
 
 def test_a_stream_may_begin_anew_if_its_revision_is_too_old() -> None:
