@@ -311,7 +311,7 @@ def test_a_disk_that_writes_at_once_holds_nothing_up_and_its_writes_are_announce
     life.told(say(1), note("begun x"), put("x", "K4"), say(2), put("y"), note("a"), say(3))
     assert life.taken() == ["sent 1", "told begun x", "commit x y", "told a", "sent 2", "sent 3"]
     life.broken = True
-    life.told(put("z"), say(4))
+    life.told(put("z"), note("z is there"), say(4))
     assert life.taken() == ["told failed"] and isinstance(life.failure, OSError)
 
 

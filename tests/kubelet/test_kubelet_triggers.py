@@ -82,6 +82,16 @@ def test_a_resize_needs_no_place_beside_its_own_on_a_node_that_is_full_of_pods()
     assert judged(world) == [("a", "pod_updated", "Granted")]
 
 
+def test_what_a_pod_as_a_whole_was_given_is_durable_when_the_resize_is_over() -> None:
+    level = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    world = running(World(), a_pod("a", a_container(cpu="500m", memory="256Mi"), resources=level))
+    world.api.resize("a", level={"requests": {"cpu": "1500m"}})
+    world.until(lambda: world.is_settled("a"))
+    (entry,) = world.disk("actuated_pods_state").values()
+    assert entry["PodLevelResources"]["requests"]["cpu"] == "1500m"
+    assert "K15" in world.steps()
+
+
 # ---------------------------------------------------------------- who is not judged any more
 
 

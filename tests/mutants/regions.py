@@ -46,7 +46,7 @@ REGIONS = (
     Region(
         "the maximum rule",
         _of("scheduler.podinfo", "PodInfo.held", "_tells_of_resources"),
-        ("scheduler/test_scheduler_twins.py", *_SCHEDULER),
+        ("scheduler/test_scheduler_rehearsal.py", "scheduler/test_scheduler_twins.py", *_SCHEDULER),
     ),
     Region(
         "the fit rule",

@@ -3,6 +3,9 @@
 _MADE = "elbowroom.apiserver.machine:ApiServer._made: "
 _MEMORY = "only how long a parsed document is kept in memory: it is made again from its bytes when it is asked for"
 _DROPPING = "the floor could rise again while old rows are still being dropped: they go all the same, a timer later"
+_KINDS = "a definition is told to its own watchers; those of the kind that it defines are others, and end either way"
+_BYTES = "one byte more or less of the past"
+_TIMER = "a timer holds at once, wherever it stands, and dies with the process"
 _FLOOR = "elbowroom.apiserver.machine:ApiServer._raise_floor: "
 _RAISED = (
     "[Step('C1'), persist, Step('C2'), Note('compacted', {'floor': self._store.floor}), *ended, SetTimer(DROPPING, now)]",
@@ -32,6 +35,12 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.api.resources:_largest: value > largest[name] => value >= largest[name]": "of equal amounts either is the largest",
     "elbowroom.api.resources:_aggregate: [*pod.status.container_statuses, *pod.status.init_container_statuses] => "
     "[*pod.status.init_container_statuses, *pod.status.container_statuses]": "no two containers of a pod bear one name",
+    "elbowroom.scheduler.plugins.resources:_ordered: 3 => 4": "any number above those of the known resources puts others last",
+    _MADE + "effects += self._watches.publish(now, served.changes) => (after) for resource in served_anew(served.changes):": _KINDS,
+    _MADE + "for resource in served_anew(served.changes): => (after) effects.append(Step('A9'))": _KINDS,
+    _MADE + "self._store.past_bytes > self._history_bytes_max => self._store.past_bytes >= self._history_bytes_max": _BYTES,
+    "elbowroom.apiserver.machine:ApiServer._compact: [*rows, Step('C3'), SetTimer(DROPPING, now)] => "
+    "[*rows, SetTimer(DROPPING, now), Step('C3')]": _TIMER,
     "elbowroom.kubelet.admission:lacks: 4 => 5": "any number above those of the four known resources puts the others last",
     _MADE + "effects.append(Step('A9')) => (after) for change in served.changes:": _MEMORY,
     _MADE + "change.old.release() => pass": _MEMORY,
@@ -66,6 +75,8 @@ SURVIVORS: dict[str, str] = {
             ("worker.leave(now)", "kubelet.doorkeeper.admit_waiting(now)", _DISMISSED),
         )
     },
+    "elbowroom.kubelet.resizer:Resizer._operate: kubelet.emit(*kubelet.actuated.save(), Step('K15 actuated record durable')) => "
+    "(after) self._next(now, b'')": _APART,
     "elbowroom.kubelet.rounds:CpuRounds.come: resizes.attempt_all(now, POD_RESIZED) => pass": _STATUS_WAKES,
     "elbowroom.kubelet.rounds:CpuRounds.come: worker.sync(now) => pass": _MOVED,
     "elbowroom.kubelet.rounds:CpuRounds.come: (worker := workers.get(uid)) is not None => (worker := workers.get(uid)) is None": (

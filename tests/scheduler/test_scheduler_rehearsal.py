@@ -87,6 +87,14 @@ def test_promises_to_lesser_ones_to_itself_and_to_who_is_there_count_for_nothing
     assert [each.pod.metadata.name for each in promised_to(info_of(NEW), found, nominated)] == ["more", "equal"]
 
 
+def test_what_a_pods_status_says_of_the_pod_alone_is_counted() -> None:
+    """Nothing else in the status speaks of resources."""
+    document = pod("a", node="n1", cpu="500m", status={"resources": {"requests": {"cpu": "2"}}})
+    document["spec"]["resources"] = {"requests": {"cpu": "1"}}
+    info = info_of(document)
+    assert (info.want, info.requests) == ({"cpu": 1000}, {"cpu": 2000})
+
+
 # ---------------------------------------------------------------- units
 
 
