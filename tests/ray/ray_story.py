@@ -197,7 +197,8 @@ def tell(folder: Path) -> dict[str, Any]:
         lambda: (
             seen.is_well() and all(one["place"] and one["place"]["node"] != second.node_id for one in seen.components().values())
         ),
-        60,
+        2 * PATIENCE_SECONDS,
+        lambda: [(name, one["state"], one["pid"], one["place"], one["restarts"]) for name, one in seen.components().items()],
     )
     after = seen.components()
     facts["raylet"] = {
