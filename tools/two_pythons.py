@@ -44,17 +44,18 @@ def version(interpreter: str | Path) -> str:
 
 
 def environment(python: str) -> Path | None:
-    """The interpreter of an environment for ``python``, made at first use; None if there is no such Python."""
+    """The interpreter of an environment for ``python``, made for the lock file as it is; None if there is no such Python."""
     place = ROOT / f".venv-{Path(python).name}"
     interpreter = place / "bin" / "python"
-    if not (place / ".set-up").exists():
+    locked, done = (ROOT / "requirements.lock").read_text(), place / ".set-up"
+    if not done.exists() or done.read_text() != locked:
         base = next((one for one in interpreters(python) if version(one)), None)
         if base is None:
             return None
         subprocess.run([base, "-m", "venv", "--clear", str(place)], check=True)
         install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "-r", "requirements.lock"]
         subprocess.run([str(interpreter), *install], check=True, cwd=ROOT)
-        (place / ".set-up").touch()
+        done.write_text(locked)
     return interpreter
 
 
