@@ -523,11 +523,13 @@ def test_quotas_of_limits(milli: int, quota: int) -> None:
 
 
 @given(st.integers(2, 256_000))
+@settings(deadline=None)
 def test_a_request_survives_its_way_through_shares(milli: int) -> None:
     assert actuation.request_of(actuation.shares_of(milli)) == milli
 
 
 @given(st.integers(10, 512_000))
+@settings(deadline=None)
 def test_a_limit_survives_its_way_through_the_quota(milli: int) -> None:
     assert actuation.limit_of(LinuxResources(cpu_quota=actuation.quota_of(milli), cpu_period=100_000)) == milli
 

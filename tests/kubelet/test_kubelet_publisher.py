@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from elbowroom.apiserver import schema
@@ -93,6 +93,7 @@ OVER: dict[str, Any] = {"phase": "Running", "conditions": []}
 
 @example(first=OVER, lost=[(BEGUN, "at once"), (OVER, "never")], wanted=OVER)
 @given(STATUSES, st.lists(st.tuples(STATUSES, st.sampled_from(["never", "at once", "late"])), min_size=1, max_size=3), STATUSES)
+@settings(deadline=None)
 def test_whatever_became_of_patches_without_an_answer_the_next_one_puts_it_right(
     first: dict[str, Any], lost: list[tuple[dict[str, Any], str]], wanted: dict[str, Any]
 ) -> None:

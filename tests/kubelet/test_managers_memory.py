@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
@@ -120,6 +120,7 @@ def test_an_app_container_takes_over_what_an_init_container_leaves() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 25), st.booleans()), max_size=25), st.sampled_from([TWO, FOUR]))
+@settings(deadline=None)
 def test_no_byte_is_lost_or_given_twice(moves: list[tuple[str, int, bool]], policy: StaticMemory) -> None:
     state = policy.initial
     for uid, size, gives in moves:
@@ -300,6 +301,7 @@ def test_memory_is_shared_out_in_the_same_order() -> None:
 @given(
     st.integers(1, 12), st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["app", "init", "sidecar"])), min_size=1, max_size=6)
 )
+@settings(deadline=None)
 def test_parts_lie_within_the_pods_set_and_those_that_run_together_are_disjoint(level: int, wanted: list[tuple[int, str]]) -> None:
     made = [
         (a_container(f"c{at}", str(cpu) if cpu else "", sidecar=kind == "sidecar"), kind) for at, (cpu, kind) in enumerate(wanted)

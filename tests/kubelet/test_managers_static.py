@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elbowroom.kubelet.managers.cpuset import NOBODY, CPUSet, CPUSetError
@@ -38,6 +38,7 @@ def taken(topology: Topology, reserved: str, count: int, options: StaticOptions 
 
 
 @given(st.sets(st.integers(0, 300)))
+@settings(deadline=None)
 def test_a_cpuset_survives_its_text(numbers: set[int]) -> None:
     made = CPUSet.from_iterable(numbers)
     assert CPUSet.parse(str(made)) == made
@@ -172,6 +173,7 @@ def requests(draw: st.DrawFn) -> tuple[Topology, CPUSet, int, StaticOptions, CPU
 
 
 @given(requests())
+@settings(deadline=None)
 def test_exactly_as_many_are_taken_and_only_what_is_kept_or_free(
     request: tuple[Topology, CPUSet, int, StaticOptions, CPUSet],
 ) -> None:
@@ -187,6 +189,7 @@ def test_exactly_as_many_are_taken_and_only_what_is_kept_or_free(
 
 
 @given(st.sampled_from(MACHINES), st.data())
+@settings(deadline=None)
 def test_whole_cores_are_taken_when_whole_cores_are_free(topology: Topology, data: st.DataObject) -> None:
     threads = topology.threads_per_core
     cores = data.draw(st.sets(st.sampled_from(list(topology.cores)), min_size=1))
@@ -204,6 +207,7 @@ MOVES = st.lists(st.tuples(st.sampled_from(["allocate", "release", "resize"]), s
 
 
 @given(st.sampled_from(MACHINES), st.booleans(), MOVES, st.data())
+@settings(deadline=None)
 def test_sets_are_disjoint_nothing_is_lost_and_what_is_reserved_is_never_given(
     topology: Topology, strict: bool, moves: Moves, data: st.DataObject
 ) -> None:
@@ -248,6 +252,7 @@ def test_strictly_reserved_and_all_given_away_is_a_state_that_upstream_does_not_
 
 
 @given(st.sampled_from(MACHINES), MOVES)
+@settings(deadline=None)
 def test_when_everybody_has_gone_the_node_is_as_it_was(topology: Topology, moves: Moves) -> None:
     policy = StaticPolicy(topology, CPUSet.of(0))
     state = policy.initial
@@ -260,6 +265,7 @@ def test_when_everybody_has_gone_the_node_is_as_it_was(topology: Topology, moves
 
 
 @given(st.permutations([2, 2, 2, 2]), st.permutations(["a", "b", "c", "d"]))
+@settings(deadline=None)
 def test_equal_requests_share_the_same_cpus_out_whoever_comes_first(counts: list[int], order: list[str]) -> None:
     policy = StaticPolicy(T2, cpus("0,8"))
     state = policy.initial

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elbowroom.kubelet.managers.cpuset import CPUSet
@@ -205,6 +205,7 @@ stories = st.lists(
 
 
 @given(stories, st.sampled_from([A, B, AT_ONCE]))
+@settings(deadline=None)
 def test_nothing_is_lost_and_nobody_is_given_what_another_still_has(story: Sequence[tuple[str, str, int]], terms: Terms) -> None:
     state, firsts, allocated, now = POLICY.initial, dict[str, CPUSet](), dict[str, int](), T0
     for move, uid, count in story:

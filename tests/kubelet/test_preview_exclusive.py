@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elbowroom.kubelet.managers.cpuset import CPUSet
@@ -299,6 +299,7 @@ def check(policy: StaticPolicy, state: CPUState, firsts: Mapping[str, CPUSet]) -
 
 
 @given(policies, moves, st.sampled_from(["none", "best-effort", "restricted", "single-numa-node"]))
+@settings(deadline=None)
 def test_sets_stay_disjoint_keep_what_was_promised_and_lose_nothing(
     policy: StaticPolicy, story: list[tuple[str, str, int]], topology: str
 ) -> None:
@@ -328,6 +329,7 @@ def test_sets_stay_disjoint_keep_what_was_promised_and_lose_nothing(
 
 
 @given(policies, st.integers(1, 4), st.integers(1, 8))
+@settings(deadline=None)
 def test_there_and_back_again_is_the_first_set(policy: StaticPolicy, first: int, grown: int) -> None:
     made = policy.allocate(policy.initial, "p", "c", first)
     if isinstance(made, Refused):
