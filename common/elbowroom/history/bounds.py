@@ -13,8 +13,8 @@ FILES_SHARE_MAX = 0.9
 INPUTS_MAX = 20_000
 """Of one machine."""
 EFFECTS_MAX = 40_000
-"""Of one machine. A host reads no further beyond half of them, which is where one stands whose disk is slow; what it had read by then,
-and timers, may add to it."""
+"""Of one machine. A host reads no further beyond half of them, which is where one stands whose disk is slow; what it had read by
+then, and timers, may add to it."""
 LATE_MS_MAX = 100.0
 LATE_SHARE_MAX = 0.001
 SETTLED = 10
