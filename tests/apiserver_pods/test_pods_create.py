@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from pods_bench import Bench, Document, Refused
 
+from elbowroom.api.gates import profile_of
+
 IMAGE = "registry.k8s.io/pause:3.10"
 
 
@@ -106,6 +108,13 @@ def test_pod_level_requests_default_to_the_containers_sum_or_to_the_limits() -> 
     pod = a_pod({"resources": {"requests": {"cpu": "100m"}}}, resources={"limits": {"cpu": "1", "memory": "1Gi"}})
     level = Bench().create(pod)["spec"]["resources"]
     assert level == {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "1Gi"}}
+
+
+@pytest.mark.parametrize("gate", [False, True])
+def test_a_group_of_a_pod_is_dropped_unless_its_gate_is_on(gate: bool) -> None:
+    group = {"podGroupName": "g"}
+    spec = Bench(profile_of("v1.37", {"GenericWorkload": gate})).create(a_pod(schedulingGroup=group))["spec"]
+    assert spec.get("schedulingGroup") == (group if gate else None)
 
 
 def test_a_gated_pod_is_told_to_wait() -> None:

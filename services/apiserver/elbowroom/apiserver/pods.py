@@ -22,6 +22,7 @@ from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 MIRROR = "kubernetes.io/config.mirror"
 POD_LEVEL, POD_LEVEL_RESIZE = "PodLevelResources", "InPlacePodLevelResourcesVerticalScaling"
+GENERIC_WORKLOAD = "GenericWorkload"
 INIT_RESIZE = "InPlacePodVerticalScalingInitContainers"
 LIMIT_DEFAULTING = "PodLevelResourcesFixDefaulting"
 SCALE_DOWN_DELAY = "InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay"
@@ -54,7 +55,7 @@ class PodStrategy(Strategy):
         default_pod(document)
 
     def prepare_create(self, context: Context, new: Document) -> None:
-        _drop_disabled_level(context.profile, new["spec"], {})
+        _drop_disabled(context.profile, new["spec"], {})
         if context.profile.on(LIMIT_DEFAULTING):
             default_pod_level_limits(new)
         status: Document = {"phase": "Pending", "qosClass": qos_class(pod_view({**new, "status": {}}))}
@@ -79,7 +80,7 @@ class PodStrategy(Strategy):
 
     def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
         new["status"] = old.get("status", {})
-        _drop_disabled_level(context.profile, new["spec"], old["spec"])
+        _drop_disabled(context.profile, new["spec"], old["spec"])
         _keep_defaulted_limits(new["spec"], old["spec"])
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
@@ -132,7 +133,7 @@ class PodResizeStrategy(PodStrategy):
         if context.profile.on(POD_LEVEL_RESIZE):
             _put_back(spec, wanted, ("resources",))
         new["spec"] = spec
-        _drop_disabled_level(context.profile, spec, stored)
+        _drop_disabled(context.profile, spec, stored)
         if context.profile.on(LIMIT_DEFAULTING):
             default_pod_level_limits(new)
         new["status"] = old.get("status", {})
@@ -142,10 +143,12 @@ class PodResizeStrategy(PodStrategy):
         return _resize(context.profile, new, old)
 
 
-def _drop_disabled_level(profile: Profile, spec: Document, stored: Node) -> None:
-    """Without the gate nobody begins to use pod-level resources; who has them keeps them."""
+def _drop_disabled(profile: Profile, spec: Document, stored: Node) -> None:
+    """Without their gates nobody begins to use pod-level resources or a scheduling group; who has them keeps them."""
     if not profile.on(POD_LEVEL) and not _has_level(stored):
         spec.pop("resources", None)
+    if not profile.on(GENERIC_WORKLOAD) and not stored.get("schedulingGroup"):
+        spec.pop("schedulingGroup", None)
 
 
 def _put_back(document: Document, stored: Node, fields: Sequence[str]) -> None:
