@@ -360,6 +360,29 @@ def test_orphans_stay_and_forget_their_owner() -> None:
     assert len(cluster.of("pods")) == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "resource"),
+    [
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles.rbac.authorization.k8s.io"),
+        ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses.scheduling.k8s.io"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions.apiextensions.k8s.io"),
+        ("v1", "PersistentVolume", "persistentvolumes"),
+    ],
+)
+def test_what_belongs_to_the_cluster_owns_and_is_owned_too(version: str, kind: str, resource: str) -> None:
+    cluster = Cluster("garbage")
+    owner = cluster.api.create(resource, {"metadata": {"name": "owner"}}, "")
+    reference = {"apiVersion": version, "kind": kind, "name": "owner", "uid": owner["metadata"]["uid"], "blockOwnerDeletion": True}
+    for where, name, namespace in ((resource, "same", ""), ("configmaps", "inside", "ns")):
+        cluster.api.create(where, {"metadata": {"name": name, "ownerReferences": [reference]}}, namespace)
+    cluster.wait(2)
+    assert len(cluster.of(resource)) == 2 and len(cluster.of("configmaps")) == 1
+    cluster.api.delete(resource, "owner", {"propagationPolicy": "Foreground"})
+    cluster.wait(2)
+    assert cluster.of(resource) == cluster.of("configmaps") == []
+    assert [document["metadata"]["name"] for _, _, change, document in cluster.api.history if change == "DELETED"][-1] == "owner"
+
+
 def test_the_lease_of_a_deleted_node_goes_with_it() -> None:
     cluster = Cluster("garbage")
     node = cluster.node("n1")

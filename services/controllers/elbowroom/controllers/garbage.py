@@ -14,7 +14,7 @@ import msgspec
 from elbowroom import rpc
 from elbowroom.api.objects import ObjectMeta, OwnerReference
 from elbowroom.cache import Change
-from elbowroom.controllers.kit import DEFINITIONS, KINDS, NOTHING, Ask, Controller, Outcome, Plan, Told, built
+from elbowroom.controllers.kit import KINDS, NOTHING, Ask, Controller, Outcome, Plan, Told, built
 from elbowroom.machine import Instant, seconds
 
 FOREGROUND = "foregroundDeletion"
@@ -30,7 +30,7 @@ class Garbage(Controller):
     """Keys: ``RESOURCE NAMESPACE/NAME``."""
 
     name = "garbage"
-    reads = (*dict.fromkeys(KINDS.values()), DEFINITIONS)
+    reads = tuple(dict.fromkeys(KINDS.values()))
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -40,7 +40,7 @@ class Garbage(Controller):
         """Uids that the API server said are of nothing that exists, and until when we believe it."""
 
     def notice(self, now: Instant, resource: str, change: Change[Any]) -> Iterable[str]:
-        if (resource not in self.reads and resource not in self.shared.customs) or resource == DEFINITIONS:
+        if resource not in self.reads and resource not in self.shared.customs:
             return
         key = f"{resource} {change.key}"
         if change.old is not None:

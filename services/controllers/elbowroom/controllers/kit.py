@@ -69,6 +69,12 @@ READS: Mapping[str, type[Any]] = {
     "ingresses.networking.k8s.io": Metadata,
     "networkpolicies.networking.k8s.io": Metadata,
     "horizontalpodautoscalers.autoscaling": Metadata,
+    "clusterroles.rbac.authorization.k8s.io": Metadata,
+    "clusterrolebindings.rbac.authorization.k8s.io": Metadata,
+    "priorityclasses.scheduling.k8s.io": Metadata,
+    "storageclasses.storage.k8s.io": Metadata,
+    "ingressclasses.networking.k8s.io": Metadata,
+    "persistentvolumes": Metadata,
     DEFINITIONS: Definition,
 }
 """The collections that controllers read, and the views they read them as."""
@@ -102,8 +108,27 @@ KINDS: Mapping[tuple[str, str], str] = {
     ("autoscaling/v1", "HorizontalPodAutoscaler"): "horizontalpodautoscalers.autoscaling",
     ("rbac.authorization.k8s.io/v1", "Role"): "roles.rbac.authorization.k8s.io",
     ("rbac.authorization.k8s.io/v1", "RoleBinding"): "rolebindings.rbac.authorization.k8s.io",
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): "clusterroles.rbac.authorization.k8s.io",
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): "clusterrolebindings.rbac.authorization.k8s.io",
+    ("scheduling.k8s.io/v1", "PriorityClass"): "priorityclasses.scheduling.k8s.io",
+    ("storage.k8s.io/v1", "StorageClass"): "storageclasses.storage.k8s.io",
+    ("networking.k8s.io/v1", "IngressClass"): "ingressclasses.networking.k8s.io",
+    ("v1", "PersistentVolume"): "persistentvolumes",
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): DEFINITIONS,
 }
-CLUSTER_SCOPED = frozenset({"nodes", "namespaces"})
+CLUSTER_SCOPED = frozenset(
+    {
+        "nodes",
+        "namespaces",
+        "persistentvolumes",
+        "clusterroles.rbac.authorization.k8s.io",
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "priorityclasses.scheduling.k8s.io",
+        "storageclasses.storage.k8s.io",
+        "ingressclasses.networking.k8s.io",
+        DEFINITIONS,
+    }
+)
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
