@@ -338,6 +338,17 @@ def test_a_stream_may_begin_anew_if_its_revision_is_too_old() -> None:
     assert "I-41" not in broken(records)
 
 
+def test_a_stream_may_begin_anew_once_its_copy_was_given_up() -> None:
+    records = a_good_run()
+    again = nth(records, "watch.open", 1)
+    again["from"] = 0
+    place = records.index(again)
+    records[place + 1 : place + 1] = [watch("initial", id=2, rev=3)]
+    assert "I-41" in broken(records)
+    records[place:place] = [watch("closed", watch=again["watch"])]
+    assert "I-41" not in broken(records)
+
+
 def test_a_list_that_names_its_state_or_goes_on_with_one_need_not_be_the_newest() -> None:
     for change in (put("api.invoke", 2, exact=True), put("api.ok", 2, after="u")):
         records = a_good_run()

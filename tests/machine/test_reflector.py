@@ -330,6 +330,7 @@ def test_bytes_that_are_no_object_break_the_stream_and_nothing_else(pair: Pair) 
 def test_a_closed_reflector_cancels_its_stream_and_says_nothing_more(pair: Pair) -> None:
     pair.carry(pair.reflector.close())
     assert isinstance(pair.sent[-1], StreamCancel)
+    assert pair.notes[-1].name == "watch.closed"
     assert not pair.timers
     pair.tell(PeerConnected("apiserver"))
     assert isinstance(pair.sent[-1], StreamCancel)

@@ -140,11 +140,11 @@ class Reflector(Generic[View]):
         return effects
 
     def close(self) -> list[Effect]:
-        """End the stream; the copy stays as it is until ``open``."""
+        """End the stream and give the copy up: who reads the resource later begins with the state."""
         cancel: list[Effect] = [Send(self._target, StreamCancel(self._id))] if self._id else []
-        self._id = 0
+        self._id = self._revision = 0
         self._waiting = False
-        return [*cancel, SetTimer(self._timer, None)]
+        return [*cancel, Note("watch.closed", {"watch": self._name}), SetTimer(self._timer, None)]
 
     def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
         """Effects of the stream, and what changed in the copy, in the order of the revisions."""

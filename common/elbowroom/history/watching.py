@@ -127,17 +127,20 @@ def bookmarks_are_true(history: History) -> Iterator[Violation]:
 
 def streams_join(history: History) -> Iterator[Violation]:
     """I-41: a reader that opens its stream anew goes on from the last revision it was told; it begins with the state again only if
-    it never had it whole, or was told that its revision is too old.
+    it never had it whole, was told that its revision is too old, or gave its copy up.
 
     A store in memory that began anew knows nothing of what was told before.
     """
     last: dict[tuple[str, int, str], int] = {}
     names: dict[tuple[str, int, int], str] = {}
     refused: set[tuple[str, int, str]] = set()
-    for record in history.kinds(*_STREAM, "watch.broken"):
+    for record in history.kinds(*_STREAM, "watch.broken", "watch.closed"):
         if record["kind"] == "watch.broken":
             if record["why"].startswith("OUT_OF_RANGE"):
                 refused.add((record["proc"], record["inc"], record["watch"]))
+            continue
+        if record["kind"] == "watch.closed":
+            last.pop((record["proc"], record["inc"], record["watch"]), None)
             continue
         stream = (record["proc"], record["inc"], record["id"])
         if record["kind"] == "watch.open":
