@@ -385,6 +385,19 @@ def test_a_quota_that_was_never_counted_binds_nobody() -> None:
     assert "I-46" not in broken(records)
 
 
+def test_a_quota_is_not_charged_for_what_a_pod_as_a_whole_still_has() -> None:
+    """Storm 236145: the pod's cgroup comes down last, and until then the kubelet says that the pod has more than its containers."""
+    records = a_good_run()
+    nth(records, "commit", 0)["obj"]["hard"] = {"requests.cpu": "5500m"}
+    assert "I-46" not in broken(records)
+    for record in records:
+        if record["kind"] == "commit" and record["resource"] == "pods":
+            record["obj"]["level"] = {"allocated": {"cpu": "1"}, "actual": {"cpu": "6"}}
+    assert "I-46" not in broken(records)
+    too_much_for_the_quota(records)
+    assert "I-46" in broken(records)
+
+
 def test_one_that_waits_for_something_else_than_room_is_not_owed_a_look() -> None:
     records = a_good_run()
     never_judged_again(records)

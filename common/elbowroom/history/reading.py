@@ -69,9 +69,9 @@ def shares_of(milli: int) -> int:
     return 2 if milli == 0 else min(262144, max(2, milli * 1024 // 1000))
 
 
-def figure_of(commit: Record, resource: str) -> int | None:
+def figure_of(commit: Record, resource: str, *, as_a_whole: bool = True) -> int | None:
     """max(desired unless Infeasible, allocated, actual), each a sum over containers, or what the kubelet says of the pod as a whole
-    if it says both (SC-49); None where more than containers counts."""
+    if it says both (SC-49) and ``as_a_whole``; None where more than containers counts."""
     obj = commit["obj"]
     if not obj.get("plain"):
         return None
@@ -87,7 +87,7 @@ def figure_of(commit: Record, resource: str) -> int | None:
         actual += amount_of(resource, running.get(resource))
     if not obj["node"]:
         return desired
-    level = obj.get("level") or {}
+    level = (obj.get("level") or {}) if as_a_whole else {}
     if level.get("allocated") and level.get("actual"):
         allocated, actual = (amount_of(resource, level[what].get(resource)) for what in ("allocated", "actual"))
     return max(allocated, actual) if infeasible else max(desired, allocated, actual)

@@ -192,7 +192,8 @@ def _searched(answered: list[_Answered], by_key: Mapping[str, list[Record]]) -> 
 
 def quotas_are_kept(history: History) -> Iterator[Violation]:
     """I-46: no accepted write of a user brings a namespace's pods above a quota that is there; a kubelet's status may. (A quota is
-    there once its controller has counted: before, upstream's admission knows no hard limit of it.)"""
+    there once its controller has counted: before, upstream's admission knows no hard limit of it. Its charge does not look at what
+    a kubelet says of a pod as a whole, which is more for a moment where the pod's cgroup comes down last.)"""
     pods: dict[str, Record] = {}
     quotas: dict[str, Record] = {}
     counted_once: set[str] = set()
@@ -216,13 +217,17 @@ def quotas_are_kept(history: History) -> Iterator[Violation]:
         counted = [pod for pod in pods.values() if pod["key"].split("/")[1] == space and pod["obj"]["phase"] not in ENDED]
         for quota in bounds:
             for resource in RESOURCES:
-                hard, more = quota["obj"]["hard"].get(f"requests.{resource}"), figure_of(record, resource)
-                figures = [figure_of(pod, resource) for pod in counted]
+                hard, more = quota["obj"]["hard"].get(f"requests.{resource}"), _charged(record, resource)
+                figures = [_charged(pod, resource) for pod in counted]
                 if hard is None or more is None or None in figures:
                     continue
-                used, less = sum(f for f in figures if f is not None), figure_of(before, resource) if before is not None else 0
+                used, less = sum(f for f in figures if f is not None), _charged(before, resource) if before is not None else 0
                 if used > amount_of(resource, hard) and more > (less or 0):
                     yield Violation("I-46", f"{record['key']} brings {space} to {used} {resource} of {hard}", (quota, record))
+
+
+def _charged(commit: Record, resource: str) -> int | None:
+    return figure_of(commit, resource, as_a_whole=False)
 
 
 def _keep(known: dict[str, Record], place: str, record: Record) -> None:
