@@ -95,7 +95,12 @@ REGIONS = (
     Region(
         "the order of commits",
         _of("apiserver.machine", "ApiServer._made", "ApiServer._raise_floor", "ApiServer._compact"),
-        ("apiserver/test_machine.py", "apiserver/test_apiserver_reports.py", "apiserver/test_watch.py"),
+        (
+            "apiserver/test_machine.py",
+            "apiserver/test_apiserver_reports.py",
+            "apiserver/test_watch.py",
+            "apiserver/test_definitions.py",
+        ),
     ),
     Region(
         "the order of commits",

@@ -36,7 +36,6 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.api.resources:_aggregate: [*pod.status.container_statuses, *pod.status.init_container_statuses] => "
     "[*pod.status.init_container_statuses, *pod.status.container_statuses]": "no two containers of a pod bear one name",
     "elbowroom.scheduler.plugins.resources:_ordered: 3 => 4": "any number above those of the known resources puts others last",
-    _MADE + "effects += self._watches.publish(now, served.changes) => (after) for resource in served_anew(served.changes):": _KINDS,
     _MADE + "for resource in served_anew(served.changes): => (after) effects.append(Step('A9'))": _KINDS,
     _MADE + "self._store.past_bytes > self._history_bytes_max => self._store.past_bytes >= self._history_bytes_max": _BYTES,
     "elbowroom.apiserver.machine:ApiServer._compact: [*rows, Step('C3'), SetTimer(DROPPING, now)] => "
@@ -61,6 +60,8 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.kubelet.resizes:Resizes._grant: worker.granted(now) => (after) kubelet.publish(now, worker)": _TOLD,
     "elbowroom.kubelet.resizer:Resizer._updated: "
     "owner.put_state(msgspec.structs.replace(state, resources=state.resources.updated(told))) => pass": _LOOKED_AT,
+    "elbowroom.kubelet.resizer:Resizer._next: self._operations.popleft() => (after) self._owner.touch()": _APART,
+    "elbowroom.kubelet.resizer:Resizer._pod_written: self._written = operation.after => (after) self._next(now, body)": _APART,
     "elbowroom.kubelet.resizer:Resizer._updated: state is not None => state is None": _LOOKED_AT,
     **{
         f"elbowroom.kubelet.intake:Intake.remove: {one} => (after) {other}": why

@@ -167,8 +167,8 @@ class _Listener:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
             self._passed[report.nodeid] = 0.0
-        elif report.when == "call" and report.failed:
-            self._failed.append(report.nodeid)
+        elif report.when in ("setup", "call") and report.failed:
+            self._failed.append(report.nodeid)  # its setup passes where nothing is mutated
         elif report.failed:
             self._trouble.append(f"{report.nodeid}: {report.when} failed: {report.longreprtext[-300:]}")
 

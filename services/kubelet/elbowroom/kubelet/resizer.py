@@ -212,7 +212,6 @@ class Resizer:
         self._owner.touch()
         if not self._operations:
             self._observe(now, success=True)
-            self.drop()
 
     def _pod_written(self, operation: WritePod) -> Done:
         def done(now: Instant, body: bytes) -> None:
