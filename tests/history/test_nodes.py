@@ -252,6 +252,22 @@ def test_what_a_dying_runtime_could_not_tell_is_nobodys_fault() -> None:
     assert not broken(records)
 
 
+def test_what_became_of_an_update_in_which_the_runtime_died_only_its_next_life_knows() -> None:
+    """Storm 238092: the limit was in force already, so that what came then raised it."""
+    records = a_good_run()
+    records.remove(nth(records, "rt.usage"))
+    begun = records.index(nth(records, "rt.update.begin"))
+    died = {"kind": "rt.started", "proc": "runtime/n1", "node": "n1", "sandboxes": 1}
+    records[begun:begun] = [
+        of_runtime("rt.usage", "x", bytes=1, sampled=True),
+        of_runtime("rt.update.begin", "x", cfg={"memory_limit_bytes": GI // 2}),
+    ]
+    records[begun + 2 : begun + 2] = [an_allocation(2, "pod_updated") | {"containers": {"x": {"limits": {"memory": "1Gi"}}}}]
+    assert "I-14" in broken(records)
+    records[begun + 2 : begun + 2] = [died]
+    assert "I-14" not in broken(records)
+
+
 def test_under_faults_an_update_may_be_repeated() -> None:
     records = a_good_run()
     the_same_again(records)

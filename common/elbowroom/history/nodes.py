@@ -107,21 +107,28 @@ def no_limit_below_the_usage(history: History) -> Iterator[Violation]:
     limit; what it truly uses is above it only if it rose after the look.
 
     The look comes once for all containers of a pod (RC-112), and each update takes as long as it takes, so how old it may be has no
-    other bound than the allocation.
+    other bound than the allocation. Of an update in which the runtime died only its next life knows what came of it.
     """
     limits: dict[str, int | None] = {}
+    begun: dict[str, dict[str, int]] = defaultdict(dict)  # of each runtime
     samples: dict[str, Record] = {}
     wanted: dict[tuple[str, str], tuple[int, int]] = {}
     used: dict[str, int] = defaultdict(int)  # at most, since the sample
-    for place, record in enumerate(history.kinds("kl.alloc", "rt.cgroup", "rt.usage", "rt.update.begin")):
+    kinds = ("kl.alloc", "rt.cgroup", "rt.usage", "rt.update.begin", "rt.update.end", "rt.started")
+    for place, record in enumerate(history.kinds(*kinds)):
         container = record.get("container")
-        if record["kind"] == "kl.alloc":
+        if record["kind"] == "rt.started":
+            for each, limit in begun.pop(record["proc"], {}).items():
+                limits[each] = min(limit, limits.get(each) or limit)
+        elif record["kind"] == "kl.alloc":
             for name, given in record["containers"].items():
                 limit = amount_of("memory", (given.get("limits") or {}).get("memory"))
                 if wanted.get((record["uid"], name), (-1, 0))[0] != limit:
                     wanted[record["uid"], name] = (limit, place)
         elif container is None:
             continue
+        elif record["kind"] == "rt.update.end":
+            begun[record["proc"]].pop(container, None)
         elif record["kind"] == "rt.cgroup":
             limits[container] = record["limit"]["memory"]
         elif record["kind"] == "rt.usage":
@@ -131,6 +138,8 @@ def no_limit_below_the_usage(history: History) -> Iterator[Violation]:
             used[container] = max(used[container], record["bytes"])
         elif container in limits:
             old, new = limits[container], record["cfg"].get("memory_limit_bytes", 0)
+            if new > 0:
+                begun[record["proc"]][container] = new
             if new <= 0 or (old is not None and old <= new):
                 continue
             sample, (limit, since) = samples.get(container), wanted.get((record["uid"], record["name"]), (-1, 0))
