@@ -62,6 +62,11 @@ def test_an_update_under_way_when_its_kubelet_was_cut_off_does_not_land_above_th
     fine(make(Run(70039, hostile=True, profile="lab", scenario=SCENARIO)))
 
 
+def test_a_round_is_remembered_while_the_nodes_policy_holds_its_resize_back() -> None:
+    """Storm 233429: preemption was forbidden and allowed again while the victims ended, and a second round was chosen (I-25)."""
+    fine(make(Run(233429, hostile=True, profile="lab", scenario=SCENARIO)))
+
+
 def test_a_limit_range_that_a_storm_draws_is_kept_to() -> None:
     """Storm 142: the history tells of it, and of requests that it refuses."""
     made = outcome(Run(142, hostile=True, profile="v1.37", scenario=SCENARIO))

@@ -280,7 +280,8 @@ class Scheduler:
             self._queue.add(now, info)
         elif was_assigned:
             self._queue.remove(new.uid, "no longer deferred")
-            self._remembered.pop(new.uid, None)
+            if not is_deferred(new):  # one that its node's policy holds back is still to get the room of its last round
+                self._remembered.pop(new.uid, None)
             self._end_nomination(now, new)
         if not was_assigned or before is None:
             self._move(now, ASSIGNED_POD_ADD, None, info)
