@@ -20,6 +20,9 @@ from elbowroom.machine import Instant, seconds
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 ABSENT_FOR = seconds(30)
+LOOKED_AT_AFTER = seconds(0.1)
+"""A change is looked at so much later: upstream's is behind its queue and its client's rate limit, and who writes twice in a row sees
+what became of the first write before anything is collected."""
 
 
 class _Owner(msgspec.Struct):
@@ -40,6 +43,11 @@ class Garbage(Controller):
         """Uids that the API server said are of nothing that exists, and until when we believe it."""
 
     def notice(self, now: Instant, resource: str, change: Change[Any]) -> Iterable[str]:
+        for key in self._concerned(resource, change):
+            self.queue.add_at(key, Instant(now + LOOKED_AT_AFTER))
+        return ()
+
+    def _concerned(self, resource: str, change: Change[Any]) -> Iterable[str]:
         if resource not in self.reads and resource not in self.shared.customs:
             return
         key = f"{resource} {change.key}"
