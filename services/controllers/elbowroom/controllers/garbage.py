@@ -21,8 +21,8 @@ FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 ABSENT_FOR = seconds(30)
 LOOKED_AT_AFTER = seconds(0.1)
-"""A change is looked at so much later: upstream's is behind its queue and its client's rate limit, and who writes twice in a row sees
-what became of the first write before anything is collected."""
+"""A change is looked at so much later: upstream's is behind its queue and its client's rate limit, and who writes twice in a row
+sees what became of the first write before anything is collected."""
 
 
 class _Owner(msgspec.Struct):
