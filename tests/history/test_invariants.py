@@ -284,6 +284,22 @@ def test_what_no_longer_fits_a_smaller_node_may_be_taken_back_by_a_kubelet_that_
     assert over_allocated(*before, *back, an_allocation("b", 3, allocatable=3)) != []
 
 
+def a_grant(used: int, wanted: int, allocatable: int = 4) -> dict[str, Any]:
+    amounts = {"used": {"cpu": 0, "memory": used << 30}, "wanted": {"cpu": 0, "memory": wanted << 30}}
+    bounds = {"allocatable": {"cpu": 4000, "memory": allocatable << 30}}
+    return {"kind": "kl.judge", "proc": "kubelet/n1", "node": "n1", "uid": "b", "verdict": "Granted", **amounts, **bounds}
+
+
+@pytest.mark.parametrize(
+    ("judged", "holds"), [(a_grant(2, 2), True), (a_grant(2, 1), False), (a_grant(2, 2, allocatable=3), False)]
+)
+def test_a_kubelet_that_died_after_a_grant_tells_of_it_in_its_next_life(judged: dict[str, Any], holds: bool) -> None:
+    """Storm 239121: the node was made smaller before the kubelet came back with what had fitted when it was granted."""
+    back = (an_allocation("a", 2, allocatable=3), an_allocation("b", 2, allocatable=3))
+    run = (an_allocation("a", 2), an_allocation("b", 1), judged, a_checkpoint("loaded", "s1"), *back)
+    assert (over_allocated(*run) == []) is holds
+
+
 def a_checkpoint(kind: str, sha: str) -> dict[str, Any]:
     return {"kind": f"ckpt.{kind}", "proc": "kubelet/n1", "node": "n1", "key": "allocated_pods_state", "sha": sha}
 

@@ -19,16 +19,23 @@ def allocations_fit(history: History) -> Iterator[Violation]:
     """I-01: what a node has allocated to its admitted, not ended pods never exceeds its allocatable.
 
     If allocatable was lowered afterwards, the sum may stay above it but must not grow. A kubelet that starts tells of all that it
-    holds: an earlier life may have died between the write that dropped a pod and the word of its end.
+    holds: an earlier life may have died between the write that dropped a pod and the word of its end, or between a grant that
+    fitted then and the word of it.
     """
     held: dict[str, dict[str, Record]] = defaultdict(dict)
     totals: dict[str, Counter[str]] = defaultdict(Counter)
     inherited: dict[str, Mapping[str, int]] = {}
-    for record in history.kinds("kl.alloc", "pod.end", "ckpt.loaded"):
+    granted: dict[str, dict[str, int]] = {}
+    for record in history.kinds("kl.judge", "kl.alloc", "pod.end", "ckpt.loaded"):
         node, pods, now = record["node"], held[record["node"]], totals[record["node"]]
+        if record["kind"] == "kl.judge":
+            if record["verdict"] == "Granted" and record.get("wanted"):
+                granted[node] = _grant(record)
+            continue
         if record["kind"] == "ckpt.loaded":
             if record["key"] == "allocated_pods_state":
-                inherited[node] = dict(now)
+                untold = granted.pop(node, {})
+                inherited[node] = {each: max(now.get(each, 0), untold.get(each, 0)) for each in RESOURCES}
                 pods.clear()
                 now.clear()
             continue
@@ -38,6 +45,7 @@ def allocations_fit(history: History) -> Iterator[Violation]:
             now.subtract(last["vector"])
         if record["kind"] == "pod.end":
             continue
+        granted.pop(node, None)
         pods[record["uid"]] = record
         now.update(record["vector"])
         for resource in RESOURCES:
@@ -49,6 +57,12 @@ def allocations_fit(history: History) -> Iterator[Violation]:
                     f"{node} has {resource} {now[resource]} allocated of {allocatable} after {record['pod']}",
                     tuple(pods.values()),
                 )
+
+
+def _grant(judged: Record) -> dict[str, int]:
+    """What the node has allocated after that grant, of what fitted when it was judged."""
+    sums = {each: judged["used"].get(each, 0) + judged["wanted"].get(each, 0) for each in RESOURCES}
+    return {each: total for each, total in sums.items() if total <= judged["allocatable"].get(each, total)}
 
 
 def layers_in_order(history: History) -> Iterator[Violation]:
