@@ -67,6 +67,11 @@ def test_a_round_is_remembered_while_the_nodes_policy_holds_its_resize_back() ->
     fine(make(Run(233429, hostile=True, profile="lab", scenario=SCENARIO)))
 
 
+def test_an_allocation_replaces_the_condition_of_the_one_that_a_kubelet_came_back_with() -> None:
+    """Storm 239311: both bear the generation that the pod had by then, and the newer one its own time (RC-132, I-19)."""
+    fine(make(Run(239311, hostile=True, profile="v1.37", scenario=SCENARIO)))
+
+
 def test_a_limit_range_that_a_storm_draws_is_kept_to() -> None:
     """Storm 142: the history tells of it, and of requests that it refuses."""
     made = outcome(Run(142, hostile=True, profile="v1.37", scenario=SCENARIO))

@@ -270,6 +270,7 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
     solved: dict[str, dict[str, Record]] = defaultdict(dict)
     stale: dict[tuple[str, str], Record] = {}
     last: dict[str, Record] = {}
+    anew: set[str] = set()  # pods whose resize in progress is another one, since something was allocated to them
     clocks_are_true = all(fault["name"] != "clock step" for fault in history.kinds("fault.begin"))
     for record in history.kinds(
         "kl.judge",
@@ -297,6 +298,8 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
             else:
                 solved[uid].pop("PodResizePending", None)
             continue
+        if kind == "kl.alloc":
+            anew.add(uid)
         if kind in ("kl.alloc", "kl.actuated", "kl.resize.failed", "rt.exit", "rt.update.begin"):  # something is to be done again
             solved[uid].pop("PodResizeInProgress", None)
             continue
@@ -325,10 +328,10 @@ def conditions_tell_verdicts(history: History) -> Iterator[Violation]:
             else:
                 stale[uid, condition] = {**record, "proc": over["proc"], "at": over["seq"]}
         if clocks_are_true:
-            yield from _times_are_kept(before, record)
+            yield from _times_are_kept(before, record, anew)
 
 
-def _times_are_kept(before: Record | None, record: Record) -> Iterator[Violation]:
+def _times_are_kept(before: Record | None, record: Record, anew: set[str]) -> Iterator[Violation]:
     if before is None:
         return
     was, now = before["obj"].get("since") or {}, record["obj"].get("since") or {}
@@ -339,6 +342,9 @@ def _times_are_kept(before: Record | None, record: Record) -> Iterator[Violation
                 "I-19", f"{condition} of {record['key']} came at {now[condition]}, before it was there", (before, record)
             )
         elif condition in was and same and now[condition] != was[condition]:
+            if condition == "PodResizeInProgress" and record["uid"] in anew:
+                anew.discard(record["uid"])  # a new allocation replaces it, of the same generation too (RC-132)
+                continue
             yield Violation("I-19", f"{condition} of {record['key']} has another time, though nothing changed", (before, record))
 
 
