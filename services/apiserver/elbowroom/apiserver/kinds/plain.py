@@ -54,17 +54,21 @@ class SecretStrategy(Strategy):
         return False
 
 
-class ClaimStrategy(Strategy):
-    kind, plural, singular, short_names = "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim", ("pvc",)
-
-    def default(self, document: Document) -> None:
-        document.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+class _PendingStrategy(Strategy):
+    """What is bound elsewhere: it begins pending, and its status is not its writers'."""
 
     def prepare_create(self, context: Context, new: Document) -> None:
         new["status"] = {"phase": "Pending"}
 
     def prepare_update(self, context: Context, new: Document, old: Node) -> None:
         new["status"] = old["status"]
+
+
+class ClaimStrategy(_PendingStrategy):
+    kind, plural, singular, short_names = "PersistentVolumeClaim", "persistentvolumeclaims", "persistentvolumeclaim", ("pvc",)
+
+    def default(self, document: Document) -> None:
+        document.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
     def validate_create(self, context: Context, new: Document) -> Errors:
         spec = new["spec"]
@@ -87,7 +91,7 @@ class ClaimStrategy(Strategy):
         return [forbidden("spec", text)] if fixed[0] != fixed[1] else self.validate_create(context, new)
 
 
-class VolumeStrategy(Strategy):
+class VolumeStrategy(_PendingStrategy):
     kind, plural, singular = "PersistentVolume", "persistentvolumes", "persistentvolume"
     short_names, namespaced = ("pv",), False
 
@@ -96,12 +100,6 @@ class VolumeStrategy(Strategy):
         if not spec.get("persistentVolumeReclaimPolicy"):
             spec["persistentVolumeReclaimPolicy"] = "Retain"
         spec.setdefault("volumeMode", "Filesystem")
-
-    def prepare_create(self, context: Context, new: Document) -> None:
-        new["status"] = {"phase": "Pending"}
-
-    def prepare_update(self, context: Context, new: Document, old: Node) -> None:
-        new["status"] = old["status"]
 
     def validate_create(self, context: Context, new: Document) -> Errors:
         spec = new["spec"]
