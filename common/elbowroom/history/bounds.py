@@ -9,7 +9,7 @@ from elbowroom.history.records import History, Record, Violation
 
 MEMORY_BYTES_MAX = 2 << 30
 FILES_SHARE_MAX = 0.9
-"""Of the files that the system allows the process."""
+"""Of the files that the process was allowed when it began; who allows it fewer later finds it full."""
 INPUTS_MAX = 20_000
 """Of one machine."""
 EFFECTS_MAX = 40_000

@@ -22,16 +22,18 @@ class Look:
     due: float
     span: float
     spent: float
+    files_max: int
 
     def facts(self, now: float) -> dict[str, Any]:
-        """``rss_bytes``, ``files`` that are open of ``files_max``, and ``late_ms``: so long the loop itself kept others waiting. A
-        process that was stopped, or had no processor, is late without its doing, and that is not counted."""
+        """``rss_bytes``, ``files`` that are open of the ``files_max`` that the process began with, and ``late_ms``: so long the
+        loop itself kept others waiting. A process that was stopped, or had no processor, is late without its doing, and that is
+        not counted; neither is one guilty of having many files open that is allowed few since it has them."""
         spent = time.thread_time() - self.spent - self.span  # as much of it as may have been before
         late = max(0.0, min(now - self.due, spent))
         return {
             "rss_bytes": _resident(),
             "files": len(os.listdir("/proc/self/fd")),
-            "files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            "files_max": self.files_max,
             "late_ms": round(1000 * late, 3),
         }
 
@@ -42,6 +44,7 @@ class Samples:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._last = now()
+        self._files_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     def begin(self, span: float) -> Look | None:
         """Something was just called for in ``span`` seconds: the look that is to be ended then, if one is due."""
@@ -49,7 +52,7 @@ class Samples:
         if now - self._last < EVERY_SECONDS:
             return None
         self._last = now
-        return Look(now + span, span, time.thread_time())
+        return Look(now + span, span, time.thread_time(), self._files_max)
 
 
 def _resident() -> int:
