@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from elbowroom.api.objects import LabelSelector, ObjectMeta, Struct
+from elbowroom.api.objects import LabelSelector, ObjectMeta, PodDisruptionBudget, PodDisruptionBudgetStatus, Struct
 
 
 class Condition(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -82,27 +82,13 @@ class Deployment(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     status: DeploymentStatus = DeploymentStatus()
 
 
-class BudgetSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
-    selector: LabelSelector | None = None
-
-
-class BudgetStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    observed_generation: int = 0
-    disrupted_pods: dict[str, str] = {}
-    disruptions_allowed: int = 0
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
+class BudgetStatus(PodDisruptionBudgetStatus, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     conditions: list[Condition] = []
 
 
-class Budget(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Budget(PodDisruptionBudget, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A PodDisruptionBudget."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
 
