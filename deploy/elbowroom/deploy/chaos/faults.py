@@ -22,6 +22,7 @@ from elbowroom.api import quantity
 from elbowroom.client import context_of
 from elbowroom.deploy.chaos import scenario as kinds
 from elbowroom.deploy.chaos import strain, workload
+from elbowroom.deploy.chaos.background import Background
 from elbowroom.deploy.chaos.ground import NAMESPACE, Ground, NotDoneError, pods_path
 from elbowroom.deploy.chaos.hostile import HostileClient
 from elbowroom.deploy.chaos.plan import Drawn
@@ -193,28 +194,25 @@ def _disk_full(ground: Ground, component: str) -> Begun:
     """A process whose disk fails ends and is started again, and finds it full again, until it is healed."""
     before = _break_disk(ground, component, "full", ALL_COMMITS)
     begun = Begun("disk full", {"machine": component})
-    stopping = threading.Event()
 
-    def stay_full() -> None:
+    def stay_full(over: threading.Event) -> None:
         life = before
-        while not stopping.wait(0.02):
+        while not over.wait(0.02):
             now = ground.components().get(component, {}).get("restarts", life)
             if now > life:
                 life = now
                 with suppress(NotDoneError):
                     _break_disk(ground, component, "full", ALL_COMMITS)
 
-    worker = threading.Thread(target=stay_full)
+    staying = Background(stay_full)
 
     def heal() -> None:
-        stopping.set()
-        worker.join()
+        staying.end()
         begun.fired = _died(ground, component, before)
         with suppress(NotDoneError):
             ground.kill(component)  # a broken disk mends with the next life
 
     begun.heal = heal
-    worker.start()
     return begun
 
 

@@ -10,6 +10,7 @@ from random import Random
 from urllib.parse import urlsplit
 
 from elbowroom.client import context_of
+from elbowroom.deploy.chaos.background import Background
 
 PODS = "/api/v1/namespaces/default/pods"
 JSON = "application/json"
@@ -48,7 +49,7 @@ PATHS = (
 )
 
 
-class HostileClient:
+class HostileClient(Background):
     """It works in a thread until ``end``. ``sent`` counts what it sent; ``failures`` are answers that say the server had failed."""
 
     def __init__(self, kubeconfig: Path, rng: Random) -> None:
@@ -58,18 +59,12 @@ class HostileClient:
         self._tls, self._host, self._port = context.tls, server.hostname, server.port
         self._headers = "".join(f"{name}: {value}\r\n" for name, value in context.headers.items())
         self._rng = rng
-        self._over = threading.Event()
         self.sent = 0
         self.failures: list[str] = []
-        self._thread = threading.Thread(target=self._work)
-        self._thread.start()
+        super().__init__(self._work)
 
-    def end(self) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        while not self._over.wait(0.01):
+    def _work(self, over: threading.Event) -> None:
+        while not over.wait(0.01):
             what, raw = self._something()
             with suppress(OSError):  # it hung up on us, or is not there
                 status = self._answer(raw)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from elbowroom.deploy.chaos.background import Background
 from elbowroom.deploy.chaos.state import Outcome, State
 
 REFRESH_SECONDS = 0.25
@@ -16,20 +17,17 @@ NEWS_SHOWN = 8
 @contextmanager
 def shown(state: State, show: Callable[[State], None]) -> Iterator[None]:
     """Call ``show(state)`` several times a second from a thread until left."""
-    over = threading.Event()
 
-    def refresh() -> None:
+    def refresh(over: threading.Event) -> None:
         while not over.wait(REFRESH_SECONDS):
             show(state)
         show(state)
 
-    thread = threading.Thread(target=refresh)
-    thread.start()
+    showing = Background(refresh)
     try:
         yield
     finally:
-        over.set()
-        thread.join()
+        showing.end()
 
 
 class View:

@@ -8,41 +8,36 @@ import sys
 import threading
 from contextlib import suppress
 
+from elbowroom.deploy.chaos.background import Background
 from elbowroom.deploy.chaos.ground import Ground, NotDoneError
 
 SLICE_SECONDS = 0.04
 
 
-class Slowness:
+class Slowness(Background):
     """A component runs only a ``share`` of the time, in slices, until ``end``. Of a life that comes meanwhile, too."""
 
     def __init__(self, ground: Ground, component: str, share: float) -> None:
         self._ground, self._component, self._share = ground, component, share
-        self._over = threading.Event()
         self.slices = 0
-        self._thread = threading.Thread(target=self._work)
-        self._thread.start()
+        super().__init__(self._work)
 
-    def end(self) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _work(self) -> None:
-        while not self._over.is_set():
+    def _work(self, over: threading.Event) -> None:
+        while not over.is_set():
             pid = self._ground.components().get(self._component, {}).get("pid")
             for _ in range(10):  # before it is asked for again
-                if not pid or not self._idle(pid) or self._over.wait(SLICE_SECONDS * self._share):
-                    self._over.wait(SLICE_SECONDS)
+                if not pid or not self._idle(pid, over) or over.wait(SLICE_SECONDS * self._share):
+                    over.wait(SLICE_SECONDS)
                     break
 
-    def _idle(self, pid: int) -> bool:
+    def _idle(self, pid: int, over: threading.Event) -> bool:
         """Stand still for a while; False if it is gone."""
         try:
             os.kill(pid, signal.SIGSTOP)
         except ProcessLookupError:
             return False
         try:
-            self._over.wait(SLICE_SECONDS * (1 - self._share))
+            over.wait(SLICE_SECONDS * (1 - self._share))
         finally:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
