@@ -387,13 +387,16 @@ def bench(
     against: Annotated[
         Path | None, typer.Option("--against", metavar="KUBECONFIG", help="Take another cluster's figures as the peer's.")
     ] = None,
+    profiles: Annotated[
+        Path | None, typer.Option("--profiles", metavar="FOLDER", help="Save what our processes do with their time, too.")
+    ] = None,
 ) -> None:
     """Take the figures, each beside its peer's or the physical limit."""
     from elbowroom.deploy.bench import run
 
     if against is not None and not against.is_file():
         raise UserError(f"--against {against}: no such file")
-    run(suite.value, only or [], json_file, against)
+    run(suite.value, only or [], json_file, against, profiles)
 
 
 @app.command()

@@ -6,12 +6,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from elbowroom.deploy import control, launch
 from elbowroom.deploy.bench.gauge import Gauge
+from elbowroom.deploy.bench.profiles import recordings
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 
@@ -32,6 +35,7 @@ class Running:
         self._home = Home("bench", self.scratch)
         self._nodes, self._options = nodes, options
         self.seconds_to_ready = 0.0
+        self._looking = ExitStack()
 
     def __enter__(self) -> "Running":
         wanted = ["--name", "bench", "--nodes", str(self._nodes), *self._options]
@@ -42,10 +46,25 @@ class Running:
         if done.returncode:
             self._leave()
             raise UserError(f"the bench's cluster does not come up: {done.stderr.strip()}")
+        self._looking.enter_context(self.looked_at())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None) -> None:
-        self._leave()
+        try:
+            self._looking.close()
+        finally:
+            self._leave()
+
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """Its processes' profiles are taken meanwhile, if a figure is being taken of which somebody wants them."""
+        wanted = recordings()
+        recording = wanted.begin(self.processes()) if wanted is not None else None
+        try:
+            yield
+        finally:
+            if recording is not None:
+                recording.end()
 
     def _leave(self) -> None:
         if self._home.path.exists() and self._home.is_running():
@@ -76,6 +95,17 @@ class Running:
     def pid(self, component: str) -> int:
         """The process that a component is in."""
         return next(int(one["pid"]) for one in self.status()["components"] if one["name"] == component)
+
+    def processes(self) -> dict[str, int]:
+        """The id of a process of each kind by what runs in it, such as ``apiserver`` or ``kubelet-runtime``."""
+        kinds: dict[int, set[str]] = {self.supervisor_pid: {"supervisor"}}
+        for one in self.status()["components"]:
+            if one["pid"]:
+                kinds.setdefault(int(one["pid"]), set()).add(one["name"].partition("/")[0])
+        found: dict[str, int] = {}
+        for pid, inside in kinds.items():
+            found.setdefault("-".join(sorted(inside)), pid)
+        return found
 
     def signal(self, component: str, signal: str, *, stay_dead: bool = False) -> None:
         """What the command ``kill`` does."""

@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import uvloop
 from elbowroom.deploy.bench import aims, dense, endtoend, judging, measures, preempting, rates, scheduling, serving, simulating
 from elbowroom.deploy.bench.clusters import Other, Running
 from elbowroom.deploy.bench.figures import PEER, Figure, shown
+from elbowroom.deploy.bench.profiles import SUMMARY, Profiles
 from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.show import table
 
@@ -66,10 +68,13 @@ MEASURES = (
 )
 
 
-def run(suite: str, only: list[str], json_file: Path | None, against: Path | None = None) -> None:
+def run(
+    suite: str, only: list[str], json_file: Path | None, against: Path | None = None, profiled_into: Path | None = None
+) -> None:
     """Take the figures and print them as a table (and as JSON into ``json_file``; ``-``: JSON alone to standard output).
 
     ``against`` is the kubeconfig of a cluster whose figures, taken now in the same way, take the place of the known peer's.
+    ``profiled_into`` is a folder for profiles of our clusters' processes.
     """
     chosen = _chosen(suite, only)
     if against is not None:
@@ -77,7 +82,8 @@ def run(suite: str, only: list[str], json_file: Path | None, against: Path | Non
         if not chosen:
             raise UserError("--against: none of these figures can be taken on a cluster of which nothing is known but its API")
     quiet = json_file == Path("-")
-    figures = _taken(chosen, quiet)
+    profiles = Profiles.into(profiled_into) if profiled_into is not None else None
+    figures = _taken(chosen, quiet, profiles)
     peer = PEER
     if against is not None:
         peer = f"the cluster of {against}"
@@ -93,6 +99,10 @@ def run(suite: str, only: list[str], json_file: Path | None, against: Path | Non
     print(as_table(figures))
     print(f"\npeer: {peer}; times better: above 1 we are better")
     print(f"here: {document['machine']}")
+    if profiles is not None:
+        print(
+            f"profiles: {profiles.folder / SUMMARY}, and the stacks beside it; these figures are of processes that were looked at"
+        )
     if json_file is not None:
         try:
             json_file.write_text(json.dumps(document, indent=2) + "\n")
@@ -100,28 +110,33 @@ def run(suite: str, only: list[str], json_file: Path | None, against: Path | Non
             raise UserError(f"{json_file}: {why.strerror}") from why
 
 
-def _taken(chosen: list[Measure], quiet: bool) -> list[Figure]:
+def _taken(chosen: list[Measure], quiet: bool, profiles: Profiles | None) -> list[Figure]:
     figures: list[Figure] = []
     for measure in chosen:
         if measure.alone is not None:
             _say(quiet, measure.name)
-            figures += measure.alone()
+            with profiles.of(measure.name) if profiles is not None else nullcontext():
+                figures += measure.alone()
     shared = [measure for measure in chosen if measure.alone is None]
     if shared:
         _say(quiet, "a cluster of ten nodes")
         with Running(nodes=10) as cluster:
-            figures += _taken_on(cluster, shared, quiet)
+            figures += _taken_on(cluster, shared, quiet, profiles)
     return figures
 
 
-def _taken_on(cluster: Running | Other, chosen: list[Measure], quiet: bool) -> list[Figure]:
+def _taken_on(cluster: Running | Other, chosen: list[Measure], quiet: bool, profiles: Profiles | None = None) -> list[Figure]:
     figures: list[Figure] = []
     for measure in chosen:
         _say(quiet, measure.name if isinstance(cluster, Running) else f"{measure.name} on {cluster.kubeconfig}")
-        if measure.on_any is not None:
-            figures += _completed(measure.on_any(cluster))
-        elif measure.on_ten is not None and isinstance(cluster, Running):
-            figures += _completed(measure.on_ten(cluster))
+        with ExitStack() as looking:
+            if profiles is not None and isinstance(cluster, Running):
+                looking.enter_context(profiles.of(measure.name))
+                looking.enter_context(cluster.looked_at())
+            if measure.on_any is not None:
+                figures += _completed(measure.on_any(cluster))
+            elif measure.on_ten is not None and isinstance(cluster, Running):
+                figures += _completed(measure.on_ten(cluster))
     return figures
 
 
