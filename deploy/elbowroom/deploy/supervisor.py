@@ -70,8 +70,8 @@ from elbowroom.machine.steps import STEPS, is_passed_at_start, is_step
 from elbowroom.rpc import create
 
 READY_SECONDS, READY_SECONDS_A_NODE = 60.0, 0.1
-COUNTING_SHARE = 0.1
-"""How much of its time the supervisor may spend on counting nodes that are Ready."""
+COUNTED_EVERY_SECONDS = 0.05
+"""How often it is told, at most, how many nodes are Ready."""
 TRIES = 3
 """How often a component may fail to begin, while the cluster comes up, before all is given up."""
 STOP_SECONDS = 4.0
@@ -152,6 +152,9 @@ class Supervisor:
         self._clock = Clock(self._scale, self._origin)
         self._born = self._clock.now()
         self._nodes: dict[str, Node] = {}
+        self._emulated: dict[str, None] = {}
+        self._said_ready: dict[str, None] = {}
+        """Of the emulated nodes those that are Ready by the word of a kubelet of this life."""
         self._wanted = {manifest["metadata"]["name"] for manifest in plan.cluster.manifests()}
         self._count_from = 0.0
         self._armed: set[tuple[str, str]] = set()
@@ -272,19 +275,26 @@ class Supervisor:
 
     async def _watch_nodes(self, bus: BusClient) -> None:
         async for change in bus.watch("nodes", Node):
-            if change.new is not None:
-                self._nodes[change.key] = change.new
-            else:
-                self._nodes.pop(change.key, None)
+            self._note_node(change.key, change.new)
             self._place(change.key)
             self._happened()
+
+    def _note_node(self, name: str, node: Node | None) -> None:
+        for known in (self._nodes, self._emulated, self._said_ready):
+            known.pop(name, None)
+        if node is not None:
+            self._nodes[name] = node
+            if _is_emulated(node):
+                self._emulated[name] = None
+                if _says_ready(node, self._born):
+                    self._said_ready[name] = None
 
     def _place(self, name: str) -> None:
         """There should be a kubelet and a runtime for an emulated Node, and for no other."""
         node = self._nodes.get(name)
         machines = (f"kubelet/{name}", f"runtime/{name}")
         known = self._fleet.components.get(machines[0])
-        is_emulated = node is not None and node.metadata.annotations.get(EMULATED[0]) == EMULATED[1]
+        is_emulated = node is not None and _is_emulated(node)
         if node is not None and is_emulated and known is not None and known.identity == node.metadata.uid:
             return  # a heartbeat, as nearly always
         if node is None or not is_emulated or not is_node_name(name):
@@ -300,24 +310,21 @@ class Supervisor:
         self._look()
 
     def _is_ready(self, node: Node) -> bool:
-        """Ready by the word of a kubelet of this life: a store that outlived its cluster still says that all was well."""
-        ready = node.condition("Ready")
-        if ready is None or ready.status != "True" or not ready.last_heartbeat_time:
-            return False
+        """It says so, and its kubelet, if it has one, has not ended since."""
         kubelet = self._fleet.components.get(f"kubelet/{node.name}")
-        return kubelet is None or (kubelet.ready and parse_time(ready.last_heartbeat_time) + 999_999_999 >= self._born)
+        return _says_ready(node) if kubelet is None else node.name in self._said_ready and kubelet.ready
 
     def _all_ready(self) -> bool:
-        began = time.monotonic()
-        if began < self._count_from:
-            self._loop.call_later(self._count_from - began, self._happened)
+        now = time.monotonic()
+        if now < self._count_from:
+            self._loop.call_at(self._loop.time() + self._count_from - now, self._happened)
             return False
-        wanted = self._wanted
-        emulated = [node for name, node in self._nodes.items() if f"kubelet/{name}" in self._fleet.components]
-        ready = sum(map(self._is_ready, emulated))
-        self._tell({"event": "nodes", "ready": ready, "total": max(len(wanted), len(emulated))})
-        self._count_from = time.monotonic() + (time.monotonic() - began) / COUNTING_SHARE
-        return wanted <= set(self._nodes) and ready == len(emulated) and all(c.ready for c in self._fleet.components.values())
+        self._count_from = now + COUNTED_EVERY_SECONDS
+        self._tell({"event": "nodes", "ready": len(self._said_ready), "total": max(len(self._wanted), len(self._emulated))})
+        if len(self._said_ready) < len(self._wanted) or not self._wanted <= set(self._nodes):
+            return False  # nearly always so, while thousands come up: nobody is looked at one by one
+        mine = [node for name, node in self._nodes.items() if f"kubelet/{name}" in self._fleet.components]
+        return all(map(self._is_ready, mine)) and all(c.ready for c in self._fleet.components.values())
 
     # ------------------------------------------------------------ processes
 
@@ -641,6 +648,19 @@ class Supervisor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def _is_emulated(node: Node) -> bool:
+    """Is it to have a kubelet and a runtime of ours?"""
+    return node.metadata.annotations.get(EMULATED[0]) == EMULATED[1]
+
+
+def _says_ready(node: Node, since: int = 0) -> bool:
+    """Is it Ready, by a word of ``since`` or later? A store that outlived its cluster still says that all was well."""
+    ready = node.condition("Ready")
+    if ready is None or ready.status != "True" or not ready.last_heartbeat_time:
+        return False
+    return not since or parse_time(ready.last_heartbeat_time) + 999_999_999 >= since
 
 
 def _lock(home: Home) -> Any:
