@@ -121,7 +121,7 @@ class Doorkeeper:
             if victim.eviction is not None:
                 continue
             kubelet.event(now, victim.pod, "Warning", PREEMPTED.reason, PREEMPTED.message)
-            kubelet.metrics.preemptions.labels(lacks[0].resource if lacks else "").inc()
+            kubelet.metrics.preemptions.inc(lacks[0].resource if lacks else "")
             kubelet.emit(Note("kl.preempt", {"pod": victim.key, "uid": victim.uid}))
             victim.end(float(victim.pod.spec.termination_grace_period_seconds), PREEMPTED)
             victim.sync(now)

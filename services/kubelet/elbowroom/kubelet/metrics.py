@@ -1,11 +1,13 @@
 """The kubelet's metrics, by upstream's names (RC-154, RC-155, SC-150), and our own for dashboards (profiles, row 14)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, Metric, generate_latest
 from prometheus_client.registry import Collector
+
+from elbowroom.kubelet.tallies import Count, Spread
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
@@ -29,16 +31,26 @@ def priority_bucket(priority: int) -> str:
 
 
 class LateRegistry(CollectorRegistry):
-    """Costs nothing until something is registered."""
+    """Costs nothing until something is registered, and no more than its place in a list if that is a tally."""
 
     def __init__(self) -> None:
         self._is_made = False
+        self._tallies: tuple[Collector, ...] = ()
 
     def register(self, collector: Collector) -> None:
+        if isinstance(collector, Count | Spread):
+            self._tallies = (*self._tallies, collector)
+            return
         if not self._is_made:
             super().__init__()
             self._is_made = True
         super().register(collector)
+
+    def collect(self) -> Iterator[Metric]:
+        for tally in self._tallies:
+            yield from tally.collect()
+        if self._is_made:
+            yield from super().collect()
 
 
 def complete(metrics: object) -> None:
@@ -57,8 +69,8 @@ class Metrics:
         self._resize_status = resize_status
 
     @cached_property
-    def requested(self) -> Counter:
-        return Counter(
+    def requested(self) -> Count:
+        return Count(
             "kubelet_container_requested_resizes_total",
             "[ALPHA] Number of requested resizes, counted at the container level. Different resources on the same container are "
             "counted separately. The 'requirement' label refers to 'memory' or 'limits'; the 'operation' label can be one of "
@@ -68,8 +80,8 @@ class Metrics:
         )
 
     @cached_property
-    def duration(self) -> Histogram:
-        return Histogram(
+    def duration(self) -> Spread:
+        return Spread(
             "kubelet_pod_resize_duration_milliseconds",
             "[ALPHA] Duration in milliseconds to actuate a pod resize",
             ("success",),
@@ -87,8 +99,8 @@ class Metrics:
         )
 
     @cached_property
-    def infeasible(self) -> Counter:
-        return Counter(
+    def infeasible(self) -> Count:
+        return Count(
             "kubelet_pod_infeasible_resizes_total",
             "[ALPHA] Number of infeasible resizes for pods.",
             ("reason_detail",),
@@ -100,8 +112,8 @@ class Metrics:
         return Gauge("kubelet_pod_in_progress_resizes", "[ALPHA] Number of in-progress resizes for pods.", registry=self.registry)
 
     @cached_property
-    def accepted(self) -> Counter:
-        return Counter(
+    def accepted(self) -> Count:
+        return Count(
             "kubelet_pod_deferred_accepted_resizes_total",
             "[ALPHA] Cumulative number of resizes that were accepted after being deferred.",
             ("retry_trigger",),
@@ -109,8 +121,8 @@ class Metrics:
         )
 
     @cached_property
-    def deferred(self) -> Histogram:
-        return Histogram(
+    def deferred(self) -> Spread:
+        return Spread(
             "kubelet_pod_deferred_resize_duration_seconds",
             "[ALPHA] Duration in seconds that a pod resize was deferred.",
             ("resolution", "priority_bucket"),
@@ -119,8 +131,8 @@ class Metrics:
         )
 
     @cached_property
-    def operations(self) -> Counter:
-        return Counter(
+    def operations(self) -> Count:
+        return Count(
             "kubelet_runtime_operations_total",
             "[ALPHA] Cumulative number of runtime operations by operation type.",
             ("operation_type",),
@@ -128,8 +140,8 @@ class Metrics:
         )
 
     @cached_property
-    def operation_errors(self) -> Counter:
-        return Counter(
+    def operation_errors(self) -> Count:
+        return Count(
             "kubelet_runtime_operations_errors_total",
             "[ALPHA] Cumulative number of runtime operation errors by operation type.",
             ("operation_type",),
@@ -137,8 +149,8 @@ class Metrics:
         )
 
     @cached_property
-    def preemptions(self) -> Counter:
-        return Counter(
+    def preemptions(self) -> Count:
+        return Count(
             "kubelet_preemptions",
             "[ALPHA] Cumulative number of pod preemptions by preemption resource",
             ("preemption_signal",),

@@ -299,7 +299,7 @@ class Resizer:
     def _observe(self, now: Instant, *, success: bool) -> None:
         if self._began is not None:
             label = "true" if success else "false"
-            self._kubelet.metrics.duration.labels(label).observe((now - self._began) / 1e6)
+            self._kubelet.metrics.duration.observe((now - self._began) / 1e6, label)
         self._began = None
 
 

@@ -110,7 +110,7 @@ class Resizes:
     def wished(self, now: Instant, worker: PodWorker, old: Pod) -> None:
         """The API server's pod wants other resources than ``old`` did."""
         for operation in requested_operations(old, worker.pod):
-            self._kubelet.metrics.requested.labels(*operation).inc()
+            self._kubelet.metrics.requested.inc(*operation)
         if self.is_allocated(worker):
             self.clear(now, worker, "reverted")
             self._queue.remove(worker.uid)
@@ -213,7 +213,7 @@ class Resizes:
             case Deferred(cause, message):
                 self._refuse(now, worker, "Deferred", cause, message)
             case Infeasible(message, detail):
-                kubelet.metrics.infeasible.labels(detail).inc()
+                kubelet.metrics.infeasible.inc(detail)
                 self._refuse(now, worker, "Infeasible", "Infeasible", message)
             case Evict(victims):
                 kubelet.evict(now, victims, admission.lacks(spec_requests(pod), others, kubelet.node))
@@ -233,7 +233,7 @@ class Resizes:
         worker.pending = None
         if was_deferred:
             # Upstream's timer is what would have found the larger node, and its metric knows no other word for it.
-            kubelet.metrics.accepted.labels(PERIODIC if trigger == NODE_UPDATED else trigger).inc()
+            kubelet.metrics.accepted.inc(PERIODIC if trigger == NODE_UPDATED else trigger)
         worker.in_progress = ResizeCondition("", "", generation, now, now)
         message = f"Pod resize started: {summary(worker.pod, generation)}"
         kubelet.event(now, worker.pod, "Normal", "ResizeStarted", message)
@@ -271,7 +271,7 @@ class Resizes:
     def _resolved(self, now: Instant, worker: PodWorker, resolution: str) -> None:
         if worker.pending is not None and worker.pending.reason == "Deferred":
             labels = (resolution, priority_bucket(worker.pod.priority))
-            self._kubelet.metrics.deferred.labels(*labels).observe((now - worker.pending.since) / 1e9)
+            self._kubelet.metrics.deferred.observe((now - worker.pending.since) / 1e9, *labels)
 
     # ------------------------------------------------------------ history
 

@@ -59,7 +59,7 @@ class RuntimeCall:
         container = getattr(body, "container", "")
         until = Instant(now + seconds(timeout))
         self._call = _Call(method, body, container if isinstance(container, str) else "", done, failed, until)
-        self._metrics.operations.labels(operation_type(method)).inc()
+        self._metrics.operations.inc(operation_type(method))
         self._send(now, method, body, min(timeout, ASK_AGAIN_SECONDS))
 
     def finished(self, now: Instant, end: Finished) -> bool:
@@ -79,7 +79,7 @@ class RuntimeCall:
         else:
             if not end.code.definite:
                 self._doubt()
-            self._metrics.operation_errors.labels(operation_type(call.method)).inc()
+            self._metrics.operation_errors.inc(operation_type(call.method))
             call.failed(now, end.code, end.message)
         return True
 

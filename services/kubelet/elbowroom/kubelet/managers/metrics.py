@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from functools import cached_property
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge
+
+from elbowroom.kubelet.tallies import Count, Spread
 
 Tally = tuple[str, tuple[str, ...]]
 """One more of a counter, by its attribute below, with these labels."""
@@ -21,54 +23,54 @@ class ManagerMetrics:
     def __init__(self, registry: CollectorRegistry, *, pod_level: bool) -> None:
         self._registry, self._pod_level = registry, pod_level
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Counter:
-        return Counter(name, f"[ALPHA] {text}", labels, registry=self._registry)
+    def _counter(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Count:
+        return Count(name, f"[ALPHA] {text}", labels, registry=self._registry)
 
     def _gauge(self, name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
         return Gauge(name, f"[ALPHA] {text}", labels, registry=self._registry)
 
     @cached_property
-    def cpu_requests(self) -> Counter:
+    def cpu_requests(self) -> Count:
         return self._counter(
             "kubelet_cpu_manager_pinning_requests_total", "The number of cpu core allocations which required pinning."
         )
 
     @cached_property
-    def cpu_errors(self) -> Counter:
+    def cpu_errors(self) -> Count:
         return self._counter(
             "kubelet_cpu_manager_pinning_errors_total", "The number of cpu core allocations which required pinning failed."
         )
 
     @cached_property
-    def memory_requests(self) -> Counter:
+    def memory_requests(self) -> Count:
         return self._counter(
             "kubelet_memory_manager_pinning_requests_total", "The number of memory pages allocations which required pinning."
         )
 
     @cached_property
-    def memory_errors(self) -> Counter:
+    def memory_errors(self) -> Count:
         return self._counter(
             "kubelet_memory_manager_pinning_errors_total",
             "The number of memory pages allocations which required pinning that failed.",
         )
 
     @cached_property
-    def topology_requests(self) -> Counter:
+    def topology_requests(self) -> Count:
         return self._counter(
             "kubelet_topology_manager_admission_requests_total",
             "The number of admission requests where resources have to be aligned.",
         )
 
     @cached_property
-    def topology_errors(self) -> Counter:
+    def topology_errors(self) -> Count:
         return self._counter(
             "kubelet_topology_manager_admission_errors_total",
             "The number of admission request failures where resources could not be aligned.",
         )
 
     @cached_property
-    def duration(self) -> Histogram:
-        return Histogram(
+    def duration(self) -> Spread:
+        return Spread(
             "kubelet_topology_manager_admission_duration_ms",
             "[ALPHA] Duration in milliseconds to serve a pod admission request.",
             buckets=[0.05 * 2**n for n in range(15)],
@@ -118,7 +120,7 @@ class ManagerMetrics:
         return self._gauge("kubelet_cpu_manager_allocation_per_numa", "Number of CPUs allocated per NUMA node", ("numa_node",))
 
     @cached_property
-    def allocations(self) -> Counter | None:
+    def allocations(self) -> Count | None:
         if not self._pod_level:
             return None
         return self._counter(
@@ -128,7 +130,7 @@ class ManagerMetrics:
         )
 
     @cached_property
-    def allocation_errors(self) -> Counter | None:
+    def allocation_errors(self) -> Count | None:
         if not self._pod_level:
             return None
         return self._counter(
@@ -151,5 +153,7 @@ class ManagerMetrics:
         """Count what happened."""
         for name, labels in tallies:
             metric = getattr(self, name)
-            if metric is not None:
+            if isinstance(metric, Count):
+                metric.inc(*labels)
+            elif metric is not None:
                 (metric.labels(*labels) if labels else metric).inc()
