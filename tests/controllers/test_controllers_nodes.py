@@ -1,5 +1,6 @@
 """Node health, eviction by taints, and pods whose node is gone."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from elbowroom.api.clock import as_time, parse_time
 from elbowroom.api.objects import Node, NodeCondition, NodeSpec, NodeStatus, ObjectMeta, Taint, Toleration
+from elbowroom.controllers import nodelifecycle
+from elbowroom.controllers.garbage import Garbage
 from elbowroom.controllers.nodelifecycle import eviction_intervals, wanted_taints
 from elbowroom.controllers.tainteviction import stay_seconds, tolerates
 from elbowroom.machine import Instant, seconds
@@ -364,3 +367,50 @@ def test_a_deletion_that_changes_nothing_is_repeated_with_a_back_off_only() -> N
     asked = asked_for_a_kept_pod(30)  # this API server keeps the grace period as it was
     assert asked[:2] == ["patch", "delete"]
     assert len(asked) < 20
+
+
+# ---------------------------------------------------------------- what many nodes cost
+
+
+def test_the_zones_are_counted_once_for_all_that_are_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[int] = []
+
+    def counting(nodes: Iterable[tuple[Node, bool]]) -> Mapping[str, int | None] | None:
+        everyone = list(nodes)
+        counted.append(len(everyone))
+        return eviction_intervals(everyone)
+
+    monkeypatch.setattr(nodelifecycle, "eviction_intervals", counting)
+    cluster = Cluster("nodelifecycle")
+    names = [f"n{number}" for number in range(1, 41)]
+    for name in names:
+        cluster.node(name)
+        cluster.renew(name)
+    live(cluster, 70, "n1")
+    assert all(f"{UNREACHABLE}:NoSchedule" in taints(cluster.get("nodes", name)) for name in names[1:])
+    assert 1 <= len(counted) <= 12, "once after each round of the monitor, and not once for each node that is down"
+
+
+def test_a_renewed_lease_is_no_work_for_the_garbage_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+    reconcile = Garbage.reconcile
+
+    def looking(self: Garbage, now: Instant, key: str) -> Any:
+        looked_at.append(key)
+        return reconcile(self, now, key)
+
+    monkeypatch.setattr(Garbage, "reconcile", looking)
+    cluster = Cluster("garbage")
+    node = cluster.node("n1")
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": node["metadata"]["uid"]}
+    cluster.api.create("leases.coordination.k8s.io", {"metadata": {"name": "n1", "ownerReferences": [owner]}}, "kube-node-lease")
+    cluster.wait(5)
+    assert looked_at == ["leases.coordination.k8s.io kube-node-lease/n1"]
+    for second in range(3):
+        renewed = {"spec": {"renewTime": as_time(Instant(cluster.now + second))}}
+        cluster.api.change("leases.coordination.k8s.io", "kube-node-lease/n1", renewed)
+        cluster.wait(5)
+    assert len(looked_at) == 1
+    cluster.api.delete("nodes", "n1")
+    cluster.wait(5)
+    assert cluster.of("leases.coordination.k8s.io") == [], "what has no owner any more still goes"

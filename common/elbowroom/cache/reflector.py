@@ -103,6 +103,11 @@ class Reflector(Generic[View]):
         """The last revision that this copy includes."""
         return self._revision
 
+    @property
+    def stream(self) -> int:
+        """The id of the stream that is open; 0 while there is none. What arrives for another one is none of this copy's business."""
+        return self._id
+
     def open(self, now: Instant) -> list[Effect]:
         """Open the stream: from the last revision seen, or from the state."""
         effects: list[Effect] = []

@@ -40,6 +40,8 @@ class WorkQueue:
 
     def ready(self, now: Instant) -> list[str]:
         """Take all keys that are due."""
+        if not self._ready and (not self._heap or self._heap[0][0] > now):
+            return []
         while self._heap and self._heap[0][0] <= now:
             at, key = heapq.heappop(self._heap)
             if self._later.get(key) == at:

@@ -29,6 +29,12 @@ class _Owner(msgspec.Struct):
     metadata: ObjectMeta = ObjectMeta()
 
 
+def _says_the_same(old: ObjectMeta, new: ObjectMeta) -> bool:
+    """Is it the same object with the same owners, of which nobody wants an end?"""
+    wanted = new.finalizers or new.deletion_timestamp is not None or old.finalizers
+    return not wanted and old.uid == new.uid and old.owner_references == new.owner_references
+
+
 class Garbage(Controller):
     """Keys: ``RESOURCE NAMESPACE/NAME``."""
 
@@ -51,6 +57,10 @@ class Garbage(Controller):
         if resource not in self.reads and resource not in self.shared.customs:
             return
         key = f"{resource} {change.key}"
+        if change.old is not None and change.new is not None and _says_the_same(change.old.metadata, change.new.metadata):
+            metadata = change.new.metadata
+            if all(self._stands(metadata, owner) for owner in metadata.owner_references):
+                return  # a Lease was renewed, say
         if change.old is not None:
             for owner in change.old.metadata.owner_references:
                 held = self._dependents.get(owner.uid, {})
@@ -77,6 +87,13 @@ class Garbage(Controller):
 
     def _place(self, resource: str, metadata: ObjectMeta, owner: OwnerReference) -> str:
         return f"{metadata.namespace}/{owner.name}" if self.shared.is_namespaced(resource) else owner.name
+
+    def _stands(self, metadata: ObjectMeta, owner: OwnerReference) -> bool:
+        """Is the owner there, as the copy shows it, with no end in sight?"""
+        resource = self.shared.resource_of(owner.api_version, owner.kind)
+        copy = self.shared.reflectors.get(resource) if resource is not None else None
+        known = copy.store.get(self._place(resource, metadata, owner)) if resource is not None and copy is not None else None
+        return known is not None and known.metadata.uid == owner.uid and known.metadata.deletion_timestamp is None
 
     def _metadata(self, key: str) -> ObjectMeta | None:
         resource, _, place = key.partition(" ")

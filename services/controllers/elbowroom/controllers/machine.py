@@ -33,7 +33,7 @@ from elbowroom.controllers.replicasets import ReplicaSets
 from elbowroom.controllers.statefulsets import StatefulSets
 from elbowroom.controllers.tainteviction import TaintEviction
 from elbowroom.controllers.views import Definition, Metadata
-from elbowroom.machine import Effect, Input, Instant, Machine, Note, PeerConnected, SetTimer, TimerFired, seconds
+from elbowroom.machine import Effect, Input, Instant, Machine, Note, PeerConnected, Received, SetTimer, TimerFired, seconds
 from elbowroom.rpc import Calls, Finished
 from elbowroom.wire import ApiRequest, ApiResponse
 
@@ -118,6 +118,8 @@ class Controllers:
         self._reflectors: dict[str, Reflector[Any]] = {
             resource: Reflector(resource, view, epoch=epoch, ids=ids) for resource, view in READS.items()
         }
+        self._by_stream: dict[int, str] = {}
+        """The copies by the streams that they had when they were last asked."""
         self._shared = Shared(self._reflectors)
         self._controllers = [kind(self._shared, rng) for kind in KINDS if wanted is None or kind.name in wanted]
         self._begun: set[int] = set()
@@ -142,7 +144,7 @@ class Controllers:
         if isinstance(happened, PeerConnected) and happened.peer == "apiserver":
             for controller in self._controllers:
                 controller.reconnected(now)
-        for resource, reflector in list(self._reflectors.items()):
+        for resource, reflector in self._addressed(happened):
             more, changes = reflector.handle(now, happened)
             effects += more
             for change in changes:
@@ -154,6 +156,17 @@ class Controllers:
         for end in finished:
             effects += self._ended(now, end)
         return [*effects, *self._work(now)]
+
+    def _addressed(self, happened: Input) -> list[tuple[str, Reflector[Any]]]:
+        """The copies that may want to hear of it: of a stream's frame one at most, of all else all."""
+        if type(happened) is not Received:
+            return list(self._reflectors.items())
+        stream = getattr(happened.message, "id", 0)
+        found = self._reflectors.get(self._by_stream.get(stream, ""))
+        if found is None or found.stream != stream:
+            self._by_stream = {copy.stream: resource for resource, copy in self._reflectors.items() if copy.stream}
+            found = self._reflectors.get(self._by_stream.get(stream, ""))
+        return [] if found is None else [(self._by_stream[stream], found)]
 
     def _observe(self, now: Instant, resource: str, change: Change[Any]) -> None:
         self._shared.observe(resource, change)

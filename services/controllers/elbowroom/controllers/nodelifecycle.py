@@ -20,6 +20,8 @@ from elbowroom.machine import Instant, seconds
 MONITOR_PERIOD = seconds(5)
 MONITOR_GRACE = seconds(50)
 CENSUS_DELAY = seconds(0.2)
+ZONES_HOLD = seconds(1)
+"""So long what is known of the zones is believed: with thousands of nodes down, each of them asks."""
 STARTUP_GRACE = seconds(60)
 EVICTION_INTERVAL = seconds(10)
 SECONDARY_INTERVAL = seconds(100)
@@ -180,7 +182,7 @@ def _interval(zone: Sequence[bool]) -> int | None:
 
 
 class NodeLifecycle(Controller):
-    """Keys: ``monitor`` (every five seconds), ``node/NAME`` for taints, ``pods/NAME`` for the readiness of a node's pods."""
+    """Keys: ``monitor`` (every five seconds), ``census`` (of who came and went), ``node/NAME`` for taints, ``pods/NAME`` for the readiness of a node's pods."""
 
     name = "nodelifecycle"
     reads = ("nodes", "leases.coordination.k8s.io", "pods")
@@ -190,6 +192,12 @@ class NodeLifecycle(Controller):
         self._health: dict[str, Health] = {}
         self._known: dict[str, str] = {}
         """Name -> uid of the nodes that were told of."""
+        self._uncounted: dict[str, None] = {}
+        """Who came, went or became another since the last census."""
+        self._down: dict[str, None] = {}
+        """The nodes whose Ready condition calls for a NoExecute taint."""
+        self._zones: tuple[Instant, Mapping[str, int | None] | None] | None = None
+        """When it was last found out how often a node of each zone may get one, and the answer."""
         self._looked_at: Instant | None = None
         self._next_eviction: dict[str, Instant] = {}
         self._evicting: set[str] = set()
@@ -197,6 +205,7 @@ class NodeLifecycle(Controller):
         """Node -> pods whose Ready condition is to be set to False."""
 
     def begin(self, now: Instant) -> None:
+        self.queue.add("census")
         self.queue.add("monitor")
         for name, node in self.shared.nodes.items():
             if has_no_execute(node):
@@ -207,15 +216,19 @@ class NodeLifecycle(Controller):
 
     def notice(self, now: Instant, resource: str, change: Change[Any]) -> Iterable[str]:
         if resource == "nodes":
+            self._down.pop(change.key, None)
             if change.new is None:
                 self._health.pop(change.key, None)
                 self._evicting.discard(change.key)
                 self._unready.pop(change.key, None)
             else:
                 self._hear(change.key, now)
+                if no_execute_key(change.new) is not None:
+                    self._down[change.key] = None
                 yield f"node/{change.key}"
-            if change.old is None or change.new is None:
-                self.queue.add_at("monitor", Instant(now + CENSUS_DELAY))
+            if change.old is None or change.new is None or change.old.metadata.uid != change.new.metadata.uid:
+                self._uncounted[change.key] = None
+                self.queue.add_at("census", Instant(now + CENSUS_DELAY))
         elif resource == "leases.coordination.k8s.io" and change.new is not None:
             namespace, _, name = change.key.partition("/")
             if namespace == "kube-node-lease":
@@ -238,33 +251,38 @@ class NodeLifecycle(Controller):
         kind, _, name = key.partition("/")
         if kind == "monitor":
             return self._monitor(now)
+        if kind == "census":
+            return Plan(events=tuple(self._census()))
         return self._taint(now, name) if kind == "node" else self._pods(now, name)
 
     def _monitor(self, now: Instant) -> Plan:
         if self._looked_at is not None and now - self._looked_at > 3 * MONITOR_PERIOD:
             self.reconnected(now)
-        self._looked_at = now
-        events = list(self._census())
+        self._looked_at, self._zones = now, None
+        events: list[Told] = []
         asks: list[Ask] = []
         for name, node in self.shared.nodes.items():
-            self._hear(name, now)
-            if is_silent(self._health[name], node, now) and (changed := unknown_conditions(node, now)):
+            health = self._health[name]
+            if now <= health.heard_at + MONITOR_GRACE:
+                continue  # as nearly always
+            if is_silent(health, node, now) and (changed := unknown_conditions(node, now)):
                 asks.append(_conditions(node, changed, was_ready=ready_of(node) == "True"))
                 if ready_of(node) == "True":
                     text = f"Node {name} status is now: NodeNotReady"
                     events.append(Told(refer("Node", node.metadata), "Normal", "NodeNotReady", text, COMPONENT))
-        for name, node in self.shared.nodes.items():
-            if wanted_taints(node, evict=name in self._evicting, now=now) != node.spec.taints or no_execute_key(node) is not None:
-                self.queue.add(f"node/{name}")
+        for name in self._down:
+            self.queue.add(f"node/{name}")
         return Plan(tuple(asks), tuple(events), Instant(now + MONITOR_PERIOD))
 
     def _census(self) -> Iterable[Told]:
-        for name, node in self.shared.nodes.items():
-            if self._known.get(name) != node.metadata.uid:
+        uncounted, self._uncounted = self._uncounted, {}
+        for name in uncounted:
+            node = self.shared.nodes.get(name)
+            if node is not None and self._known.get(name) != node.metadata.uid:
                 self._known[name] = node.metadata.uid
                 text = f"Node {name} event: Registered Node {name} in Controller"
                 yield Told(refer("Node", node.metadata), "Normal", "RegisteredNode", text, COMPONENT)
-        for name in [name for name in self._known if name not in self.shared.nodes]:
+        for name in [name for name in uncounted if name in self._known and name not in self.shared.nodes]:
             about = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": self._known.pop(name)}
             text = f"Node {name} event: Removing Node {name} from Controller"
             yield Told(about, "Normal", "RemovingNode", text, COMPONENT)
@@ -288,9 +306,7 @@ class NodeLifecycle(Controller):
         if no_execute_key(node) is None:
             self._evicting.discard(name)
             return None
-        # A silent node is down, though the copy may not show what was written about it yet.
-        everyone = ((n, ready_of(n) == "True" and not is_silent(self._health[n.name], n, now)) for n in self.shared.nodes.values())
-        intervals = eviction_intervals(everyone)
+        intervals = self._intervals(now)
         if intervals is None:
             self._evicting.discard(name)
             return None
@@ -303,6 +319,15 @@ class NodeLifecycle(Controller):
         self._next_eviction[zone_of(node)] = Instant(now + interval)
         self._evicting.add(name)
         return None
+
+    def _intervals(self, now: Instant) -> Mapping[str, int | None] | None:
+        """``eviction_intervals`` of all nodes, found out after each round of the monitor, and every second where it matters."""
+        if self._zones is None or not self._zones[0] <= now < self._zones[0] + ZONES_HOLD:
+            # A silent node is down, though the copy may not show what was written about it yet.
+            nodes = self.shared.nodes.values()
+            everyone = ((n, ready_of(n) == "True" and not is_silent(self._health[n.name], n, now)) for n in nodes)
+            self._zones = (now, eviction_intervals(everyone))
+        return self._zones[1]
 
     def _pods(self, now: Instant, node: str) -> Plan:
         asks: list[Ask] = []
