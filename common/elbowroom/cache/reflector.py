@@ -105,7 +105,7 @@ class Reflector(Generic[View]):
 
     @property
     def stream(self) -> int:
-        """The id of the stream that is open; 0 while there is none. What arrives for another one is none of this copy's business."""
+        """The id of the stream that is open; 0 while there is none. A frame of any other does not concern this copy."""
         return self._id
 
     def open(self, now: Instant) -> list[Effect]:

@@ -182,7 +182,8 @@ def _interval(zone: Sequence[bool]) -> int | None:
 
 
 class NodeLifecycle(Controller):
-    """Keys: ``monitor`` (every five seconds), ``census`` (of who came and went), ``node/NAME`` for taints, ``pods/NAME`` for the readiness of a node's pods."""
+    """Keys: ``monitor`` (every five seconds), ``census`` (of who came and went), ``node/NAME`` for taints, ``pods/NAME`` for the
+    readiness of a node's pods."""
 
     name = "nodelifecycle"
     reads = ("nodes", "leases.coordination.k8s.io", "pods")
