@@ -138,6 +138,35 @@ def test_containers_in_another_order_are_the_same_containers() -> None:
 
 # ---------------------------------------------------------------- entries
 
+
+_pods = st.fixed_dictionaries(
+    {},
+    optional={
+        "image": st.sampled_from("xy"),
+        "resources": st.dictionaries(
+            st.sampled_from(["limits", "requests"]), st.dictionaries(st.sampled_from(["memory", "cpu"]), st.just("1"))
+        ),
+        "ports": st.lists(st.sampled_from([2, 1]).map(lambda port: {"containerPort": port}), max_size=2),
+    },
+).map(lambda container: pod(**container))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["b", "a"]), _pods), min_size=1, max_size=5))
+def test_entries_stay_in_order_whoever_writes(writes: list[tuple[str, dict[str, Any]]]) -> None:
+    entries: Any = ()
+    before: Any = {}
+    for name, document in writes:
+        entries = managed.updated(entries, compare(POD, before, document), Manager(name, managed.UPDATE, "v1"), T1)
+        before = document
+    for entry in entries:
+        assert str(entry["fieldsV1"]) == str(managed.in_order(entry["fieldsV1"]))
+
+
+def test_entries_that_a_client_says_are_put_in_order() -> None:
+    said = [{**ME.entry({"f:b": {}, "f:a": {}}, T1)}]
+    assert list(managed.held(said, ())[0]["fieldsV1"]) == ["f:a", "f:b"]
+
+
 ME = Manager("me", managed.UPDATE, "v1")
 T1, T2 = "2027-01-01T00:00:00Z", "2027-01-01T00:00:09Z"
 

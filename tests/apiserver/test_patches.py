@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elbowroom.apiserver import schema
+from elbowroom.apiserver import patches, schema
 from elbowroom.apiserver.gotext import go_text
 from elbowroom.apiserver.patches import OPERATIONS_MAX, PatchError, json_patch, merge_patch, strategic_patch
 
@@ -204,6 +204,35 @@ def test_directives_say_what_a_merge_cannot(patch: dict[str, Any], names: list[s
     assert [c["name"] for c in spec["containers"]] == names
     assert not [key for key in spec if key.startswith("$")]
     assert ("volumes" in spec) is ("$retainKeys" not in patch)
+
+
+_conditions = st.lists(
+    st.fixed_dictionaries(
+        {"type": st.sampled_from("ABCDE")},
+        optional={"status": st.sampled_from(["True", "False", None]), "$patch": st.just("delete")},
+    ),
+    max_size=4,
+)
+
+
+@given(
+    _conditions.map(lambda items: [{k: v for k, v in item.items() if k != "$patch"} for item in items]),
+    _conditions,
+    st.lists(st.sampled_from("ABCDE"), max_size=6).map(lambda names: [{"type": name} for name in names]),
+)
+def test_an_order_for_all_elements_is_kept_as_one_for_some_would_be(held: Any, wanted: Any, order: Any) -> None:
+    def outcome() -> Any:
+        assert POD is not None
+        patch = {"status": {"conditions": copy.deepcopy(wanted), "$setElementOrder/conditions": order}}
+        try:
+            return strategic_patch({"status": {"conditions": copy.deepcopy(held)}}, patch, POD)
+        except PatchError as why:
+            return why.code, why.message
+
+    with pytest.MonkeyPatch.context() as patching:
+        quick = outcome()
+        patching.setattr(patches, "_merged_in_order", lambda *_: None)
+        assert quick == outcome()
 
 
 def test_maps_can_be_replaced_or_emptied() -> None:

@@ -101,6 +101,43 @@ def test_what_json_writes_is_read_back(value: Any) -> None:
     assert schema.parse_json(json.dumps(value).encode(errors="surrogatepass")).value == value
 
 
+def _typed(value: Any) -> Any:
+    """The value so that types, and how numbers were written, count."""
+    if isinstance(value, dict):
+        return {name: _typed(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_typed(inner) for inner in value]
+    return type(value), getattr(value, "text", value)
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**70), 2**70)
+        | st.text(max_size=4)
+        | st.sampled_from([1.0, -0.0, 1.5e300, 2.25]),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=2), inner, max_size=3),
+        max_leaves=12,
+    )
+)
+def test_a_body_means_the_same_however_briefly_it_is_written(value: Any) -> None:
+    brief = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    assert _typed(schema.parse_json(brief).value) == _typed(schema.parse_json(b" " + brief).value)
+
+
+@given(st.text('{}[]",:019.eE+-ab', max_size=24).map(str.encode))
+def test_a_body_is_refused_or_warned_of_however_briefly_it_is_written(body: bytes) -> None:
+    def read(body: bytes) -> Any:
+        try:
+            parsed = schema.parse_json(body)
+        except schema.MalformedBodyError:
+            return None
+        return _typed(parsed.value), parsed.duplicates
+
+    assert read(body) == read(b" " + body)
+
+
 @given(st.binary(max_size=60) | st.text("{}[]\",:0123456789.eE+-truefalsn\\u \n'", max_size=40).map(str.encode))
 def test_no_body_raises_anything_but_a_refusal_with_a_reason(body: bytes) -> None:
     for parse in (schema.parse_json, schema.parse_yaml, schema.parse_protobuf, lambda b: schema.parse_protobuf(b"k8s\0" + b)):

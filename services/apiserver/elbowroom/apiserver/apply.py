@@ -23,6 +23,7 @@ from elbowroom.apiserver.managed import (
     difference,
     element_of,
     fields_of,
+    in_order,
     intersection,
     is_member,
     members,
@@ -109,7 +110,7 @@ def _own(own: Entry | None, manager: Manager, fields: Fields, found: Comparison,
         return None
     if own is not None and not found.changed and not found.removed and own["fieldsV1"] == fields:
         return dict(own)
-    return manager.entry(fields, time)
+    return manager.entry(in_order(fields), time)
 
 
 def _without(others: Sequence[Entry], found: Comparison) -> Iterator[Entry]:

@@ -6,7 +6,7 @@ changes or adds a field manages it from then on, and nobody manages what is gone
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -51,6 +51,11 @@ def element_of(field: Field, item: Any) -> str:
     """How an element of a granular list is called; ``MissingKeyError``."""
     if field.list_type == "set":
         return f"v:{_json(item).decode()}"
+    if len(field.list_keys) == 1 and type(item) is dict:
+        (key,) = field.list_keys
+        value = item.get(key)
+        if type(value) is str:
+            return _element_by(key, value)
     keys = {}
     for key in sorted(field.list_keys):
         value = item.get(key) if isinstance(item, dict) else None
@@ -65,6 +70,11 @@ def element_of(field: Field, item: Any) -> str:
     return f"k:{_json(keys).decode()}"
 
 
+@lru_cache(maxsize=4096)
+def _element_by(key: str, value: str) -> str:
+    return f"k:{_json({key: value}).decode()}"
+
+
 def splits(field: Field, *values: Any) -> bool:
     """Have the parts of these values their own managers?"""
     return field.is_granular and not (field.deduces and any(value and not isinstance(value, dict) for value in values))
@@ -76,7 +86,7 @@ def parts(field: Field, value: Any) -> dict[str, tuple[Field, Any]]:
         return {}
     if field.kind == STRUCT:
         known = field.fields
-        return {f"f:{name}": (known[name], inner) for name, inner in value.items() if name in known}
+        return {known[name].element: (known[name], inner) for name, inner in value.items() if name in known}
     assert field.item is not None
     if field.kind == MAP:
         return {f"f:{name}": (field.item, inner) for name, inner in value.items()}
@@ -125,21 +135,25 @@ def _children(node: Fields) -> Iterator[tuple[str, Fields]]:
 
 
 def union(one: Fields, other: Fields) -> Fields:
-    """All of both; ``one`` itself if the other adds nothing."""
+    """All of both, in order if they are; ``one`` itself if the other adds nothing."""
     found = one
+    is_longer = False
     for element, theirs in other.items():
         if element == ".":
             continue
         mine = found.get(element)
         if mine is None:
-            together = theirs
-        else:
+            together, is_longer = theirs, True
+        elif mine or theirs:
             below = union(mine, theirs)
             together = mine if below is mine and is_member(mine) >= is_member(theirs) else _node(mine, theirs, below)
+        else:
+            continue
         if together is not mine:
-            found = {**found, element: together} if found is one else found
+            if found is one:
+                found = dict(one)
             found[element] = together
-    return found
+    return {element: found[element] for element in sorted(found)} if is_longer else found
 
 
 def _node(one: Fields, other: Fields, below: Fields) -> Fields:
@@ -149,7 +163,7 @@ def _node(one: Fields, other: Fields, below: Fields) -> Fields:
 
 
 def difference(one: Fields, other: Fields) -> Fields:
-    """What is in ``one`` and not in ``other``; ``one`` itself if they share nothing."""
+    """What is in ``one`` and not in ``other``, in the order of ``one``; ``one`` itself if they share nothing."""
     found = one
     for element, theirs in other.items():
         mine = one.get(element)
@@ -191,7 +205,7 @@ def members(fields: Fields) -> Iterator[tuple[str, ...]]:
 
 def in_order(fields: Fields) -> Fields:
     """The same set, written in upstream's order."""
-    return {element: in_order(fields[element]) for element in sorted(fields)}
+    return {element: in_order(node) if (node := fields[element]) else node for element in sorted(fields)}
 
 
 def fields_of(field: Field, value: Any) -> Fields:
@@ -242,16 +256,25 @@ def _compare_named(
     field: Field, old: Mapping[str, Any], new: Mapping[str, Any], ignored: frozenset[str], changed: Fields, removed: Fields
 ) -> None:
     """Put the nodes of what differs between two structs, or maps, into ``changed`` and ``removed``."""
-    known, item = (field.fields, None) if field.kind == STRUCT else ({}, field.item)
+    known, item = (field.fields, None) if field.kind == STRUCT else (_NO_FIELDS, field.item)
     for name, value in new.items():
         was = old.get(name, ABSENT)
         if was is value or was == value or name in ignored:
             continue
         inner = item or known.get(name)
-        if inner is not None:
-            if was is ABSENT and inner.required and inner.kind == ARRAY and old is not _NEW:
-                was = None  # Go writes a list that must be there as null before it is
-            _put(f"f:{name}", *_compare(inner, was, value), changed, removed)
+        if inner is None:
+            continue
+        element = inner.element if item is None else f"f:{name}"
+        if not inner.is_granular:
+            changed[element] = _WHOLE
+        elif was is ABSENT and not (
+            inner.required and inner.kind == ARRAY
+        ):  # Go writes a list that must be there as null before it is
+            changed[element] = _added(inner, value)
+        else:
+            _put(element, *_compare(inner, None if was is ABSENT else was, value), changed, removed)
+    if old.keys() <= new.keys():
+        return
     for name, value in old.items():
         if name in new or name in ignored:
             continue
@@ -260,26 +283,45 @@ def _compare_named(
             _put(f"f:{name}", *_compare(inner, value, ABSENT), changed, removed)
 
 
+def _added(field: Field, value: Any) -> Fields:
+    """The node of what stands where nothing stood."""
+    if not value or not splits(field, value):
+        return _WHOLE
+    found: Fields = {".": _WHOLE}
+    if field.kind == STRUCT:
+        known = field.fields
+        for name, part in value.items():
+            inner = known.get(name)
+            if inner is not None:
+                found[inner.element] = _added(inner, part) if inner.is_granular else _WHOLE
+    else:
+        for element, (inner, part) in parts(field, value).items():
+            found[element] = _added(inner, part) if inner.is_granular else _WHOLE
+    return found if len(found) > 1 else _WHOLE
+
+
 def _compare(field: Field, old: Any, new: Any) -> tuple[Fields | None, Fields | None]:
-    """The nodes of what changed and of what is gone at a place where ``old`` and ``new`` differ."""
+    """The nodes of what changed and of what is gone at a place where ``old``, which was there, and ``new`` differ."""
     if not (old or new) or not splits(field, old, new):
-        return (None, {}) if new is ABSENT else ({}, None)
+        return (None, _WHOLE) if new is ABSENT else (_WHOLE, None)
     changed: Fields = {}
     removed: Fields = {}
     if field.kind != ARRAY:
-        _compare_named(field, _NEW if old is ABSENT else old or {}, new or {}, _NOTHING, changed, removed)
+        _compare_named(field, old or {}, new or {}, _NOTHING, changed, removed)
     elif (places := _differing(field, old, new)) is not None:
         assert field.item is not None, "a list has elements"
         for place in places:
             _put(element_of(field, new[place]), *_compare(field.item, old[place], new[place]), changed, removed)
     else:
         before, after = parts(field, old), parts(field, new)
-        for element in before | after:
-            (inner, was), (_, value) = before.get(element, (field.item, ABSENT)), after.get(element, (field.item, ABSENT))
-            if was != value:
-                assert inner is not None, "a list has elements"
+        for element, (inner, was) in before.items():
+            value = after[element][1] if element in after else ABSENT
+            if was is not value and was != value:
                 _put(element, *_compare(inner, was, value), changed, removed)
-    return _made(old is ABSENT, changed), _made(new is ABSENT, removed)
+        for element, (inner, value) in after.items():
+            if element not in before:
+                changed[element] = _added(inner, value)
+    return changed or None, _made(new is ABSENT, removed)
 
 
 def _differing(field: Field, old: Any, new: Any) -> list[int] | None:
@@ -296,8 +338,10 @@ def _differing(field: Field, old: Any, new: Any) -> list[int] | None:
     return found
 
 
-_NEW: Mapping[str, Any] = {}
 _NOTHING: frozenset[str] = frozenset()
+_NO_FIELDS: Mapping[str, Field] = {}
+_WHOLE: Fields = {}
+"""The node of what has no parts, which nobody changes."""
 
 
 def _put(element: str, more: Fields | None, less: Fields | None, changed: Fields, removed: Fields) -> None:
@@ -327,19 +371,21 @@ class Manager(NamedTuple):
         )
 
     def entry(self, fields: Fields, time: str) -> Document:
+        """An entry of this manager; ``fields`` are in order."""
         made: Document = {
             "manager": self.name,
             "operation": self.operation,
             "apiVersion": self.api_version,
             "time": time,
             "fieldsType": "FieldsV1",
-            "fieldsV1": in_order(fields),
+            "fieldsV1": fields,
         }
         if self.subresource:
             made["subresource"] = self.subresource
         return made
 
 
+@lru_cache(maxsize=1024)
 def manager_name(said: str, user_agent: str) -> str:
     """The manager that a request names, or else the program that sends it."""
     agent = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
@@ -355,7 +401,7 @@ def held(said: Any, stored: Sequence[Entry]) -> Sequence[Entry]:
         return stored
     if said == [{}]:
         return ()
-    return said if all(_is_entry(entry) for entry in said) else stored
+    return [{**entry, "fieldsV1": in_order(entry["fieldsV1"])} for entry in said] if all(map(_is_entry, said)) else stored
 
 
 def _is_entry(entry: Entry) -> bool:
@@ -383,28 +429,30 @@ def _is_element(element: str) -> bool:
 
 
 def updated(entries: Sequence[Entry], found: Comparison, manager: Manager, time: str) -> Sequence[Entry]:
-    """The entries after an update by ``manager``; the very same ones if it changed nothing that is managed."""
+    """The entries, whose sets are in order, after an update by ``manager``; the very same ones if it changed nothing that is
+    managed."""
     if not found.changed and not found.removed:
         return entries
-    touched = union(found.changed, found.removed) if found.removed else found.changed
+    changed = in_order(found.changed)
+    touched = union(changed, found.removed) if found.removed else changed
     made: list[Entry] = []
-    is_new = bool(found.changed)
+    is_new = bool(changed)
     for entry in entries:
         fields = entry["fieldsV1"]
         mine = manager.owns(entry)
         if mine:
-            left = union(difference(fields, found.removed), found.changed)
+            left = union(difference(fields, found.removed), changed)
             is_new = False
         else:
             left = difference(fields, touched)
-        if left is fields and not (mine and found.changed):
+        if left is fields and not (mine and changed):
             made.append(entry)
         elif left:
-            more = {"time": time} if mine and found.changed else {}
-            made.append({**entry, **more, "fieldsV1": fields if left is fields else in_order(left)})
+            more = {"time": time} if mine and changed else {}
+            made.append({**entry, **more, "fieldsV1": left})
     if is_new:
-        made.append(manager.entry(found.changed, time))
-    return _sorted(_capped(made))
+        made.append(manager.entry(changed, time))
+    return _sorted(_capped(made)) if len(made) > 1 else made
 
 
 def _sorted(entries: list[Entry]) -> list[Entry]:
@@ -423,6 +471,8 @@ def _place(entry: Entry) -> tuple[str, ...]:
 
 def _capped(entries: list[Entry]) -> list[Entry]:
     """At most ``UPDATERS_MAX`` managers that update: the oldest become one, nameless."""
+    if len(entries) <= UPDATERS_MAX:
+        return entries
     updaters = [entry for entry in entries if entry["operation"] == UPDATE]
     if len(updaters) <= UPDATERS_MAX:
         return entries

@@ -273,23 +273,18 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], field: Field | N
             prefix, slash, key = key.partition("/")
             if not slash or prefix != _DELETE_PRIMITIVES:
                 raise PatchError(400, "invalid patch format of primitive list")
-        if value is None:
-            original.pop(key, None)
-            continue
         held: Any = original.get(key)
-        if key not in original or type(held) is not type(value):
-            if not is_deletion:
-                _take(original, key, value)
-        elif isinstance(value, dict):
-            original[key] = _merge_map(held, value, _member(field, key))
-        elif isinstance(value, list):
-            member = _member(field, key)
-            if is_deletion or _merges(member):
-                original[key] = _merge_list(held, value, member, is_deletion)
-            else:
-                original[key] = value
-        else:
+        if held is not None and type(held) is type(value):
+            if isinstance(value, dict):
+                value = _merge_map(held, value, _member(field, key))
+            elif isinstance(value, list):
+                member = _member(field, key)
+                value = _merge_list(held, value, member, is_deletion) if is_deletion or _merges(member) else value
             original[key] = value
+        elif value is None:
+            original.pop(key, None)
+        elif not is_deletion:
+            _take(original, key, value)
     return original
 
 
@@ -346,6 +341,12 @@ def _merge_in_order(original: dict[str, Any], patch: dict[str, Any], directive: 
             raise PatchError(500, f"expected a []interface {{}}, but received a {go_type(one)}")
     member = _member(field, key)
     merge_key = "" if member is None else member.key
+    if merge_key and wanted and _merges(member):
+        in_order = _merged_in_order(held or [], wanted, order, merge_key, member)
+        if in_order is not None:
+            original[key] = in_order
+            del patch[key]
+            return
     _check_order(wanted or [], order, merge_key)
     if held is None and wanted is None:
         return
@@ -361,6 +362,36 @@ def _merge_in_order(original: dict[str, Any], patch: dict[str, Any], directive: 
     are_maps = _are_maps(before, wanted or [])
     original[key] = _ordered(merged, order, before, merge_key, are_maps)
     patch.pop(key, None)
+
+
+def _merged_in_order(held: list[Any], wanted: list[Any], order: list[Any], merge_key: str, field: Field | None) -> list[Any] | None:
+    """The elements of both lists in ``order``, where it names all that stand and each has a name of its own; None for the rest:
+    it leaves the finer points to those who know them."""
+    stood, said, places = _by_name(held, merge_key), _by_name(wanted, merge_key), _by_name(order, merge_key)
+    if stood is None or said is None or places is None or not stood.keys() <= places.keys():
+        return None
+    if list(said) != [name for name in places if name in said] or any(_PATCH in item for item in wanted):
+        return None
+    merged: list[Any] = []
+    for name in places:
+        item, one = said.get(name), stood.get(name)
+        if item is None:
+            if one is not None:
+                merged.append(one)
+        else:
+            merged.append(_plain(item)[0] if one is None else _merge_map(one, item, field))
+    return merged
+
+
+def _by_name(items: list[Any], merge_key: str) -> dict[str, Any] | None:
+    """The elements by their names, in order; None unless each is a map with a name that is a text and no other's."""
+    found: dict[str, Any] = {}
+    for item in items:
+        name = item.get(merge_key) if type(item) is dict else None
+        if type(name) is not str:
+            return None
+        found[name] = item
+    return found if len(found) == len(items) else None
 
 
 def _check_order(wanted: list[Any], order: list[Any], merge_key: str) -> None:
@@ -416,11 +447,11 @@ class _Places:
             self.add(value, place)
 
     def add(self, value: Any, place: int) -> None:
-        self._first.setdefault(_frozen(value), place)
+        self._first.setdefault(value if type(value) is str else _frozen(value), place)
 
     def find(self, value: Any) -> int:
         """-1 if it is not there."""
-        return self._first.get(_frozen(value), -1)
+        return self._first.get(value if type(value) is str else _frozen(value), -1)
 
     def tell_apart(self, count: int) -> bool:
         """Had all of so many elements a value, each another one?"""

@@ -7,6 +7,7 @@ admission, what the (sub)resource may not change, validation with all errors at 
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -402,7 +403,7 @@ class Registry:
         if entries is None:
             return
         field = self._rows.field(row)
-        found = managed.compare(field, schema.zero(field) if old is None else old, new, _ignored(row, request.subresource))
+        found = managed.compare(field, _nothing(field) if old is None else old, new, _ignored(row, request.subresource))
         name = managed.manager_name(options.manager, request.user_agent or authorizer.program_of(request.user))
         manager = managed.Manager(name, managed.UPDATE, row.strategy.api_version, request.subresource)
         _manage(new, managed.updated(entries, found, manager, as_time(context.now)))
@@ -460,6 +461,13 @@ def _ignored(row: Resource, subresource: str) -> tuple[str, ...]:
     if subresource == "status":
         return ("spec",)
     return ("status",) if not subresource and "status" in row.subresources else ()
+
+
+@lru_cache(maxsize=1024)
+def _nothing(field: schema.Field) -> Document:
+    """What an object is compared with that is new: it must not be changed."""
+    made: Document = schema.zero(field)
+    return made
 
 
 def _manage(document: Document, entries: Sequence[managed.Entry]) -> None:

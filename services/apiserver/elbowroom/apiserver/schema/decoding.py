@@ -11,8 +11,11 @@ restores from an unstructured map (in the order of the type's fields instead of 
 import base64
 import binascii
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import repeat
+from operator import is_
 from typing import Any, NamedTuple
 
 from elbowroom.api import quantity
@@ -101,7 +104,7 @@ def _struct(
     found: dict[str, Any] = {}
     items = document.items() if not run.restored else _in_type_order(struct, document)
     for name, value in items:
-        if known and name in known and known[name] is value:
+        if known and known.get(name, _ABSENT) is value:
             found[name] = value
             continue
         field = fields.get(name)
@@ -119,7 +122,10 @@ def _struct(
             continue
         if value is None:
             continue
-        if kind == STRUCT:
+        if kind == BOOL and type(value) is bool:
+            if value or not field.drops_zero:
+                found[name] = value
+        elif kind == STRUCT:
             if type(value) is dict:
                 assert field.struct is not None
                 before = known.get(name)
@@ -138,7 +144,17 @@ def _struct(
     return found
 
 
-def _in_type_order(struct: Struct, document: dict[str, Any]) -> list[tuple[str, Any]]:
+_ABSENT = object()
+
+
+def _in_type_order(struct: Struct, document: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    if len(document) < 2:
+        return document.items()
+    place = struct.order
+    try:
+        return sorted(document.items(), key=lambda item: place[item[0]])
+    except KeyError:
+        pass  # nobody knows one of them
     known = [(name, document[name]) for name in struct.fields if name in document]
     return known + [(name, value) for name, value in document.items() if name not in struct.fields]
 
@@ -157,7 +173,7 @@ def _value(run: _Pass, field: Field, value: Any, struct: Struct, where: _Where, 
             elements: list[Any] = []
             before = known if type(known) is list else []
             for index, element in enumerate(value):
-                if any(element is one for one in before):
+                if before and any(map(is_, before, repeat(element))):
                     elements.append(element)
                 elif type(element) is dict:
                     # A merge patch leaves most elements where they were.

@@ -35,7 +35,7 @@ _GO = {
 class Struct:
     """A Go struct: its fields by name, in upstream's order."""
 
-    __slots__ = ("always", "atomic", "fields", "go", "name")
+    __slots__ = ("always", "atomic", "fields", "go", "name", "order")
 
     def __init__(self, name: str, atomic: bool) -> None:
         self.name = name
@@ -43,6 +43,8 @@ class Struct:
         """The name in upstream's messages."""
         self.atomic = atomic
         self.fields: dict[str, Field] = {}
+        self.order: dict[str, int] = {}
+        """The place of each field among them."""
         self.always: tuple[tuple[str, Field], ...] = ()
         """Fields that are written even when they are zero."""
 
@@ -66,6 +68,7 @@ class Field:
         "deduces",
         "default",
         "drops_zero",
+        "element",
         "go",
         "is_granular",
         "is_resource_list",
@@ -84,6 +87,8 @@ class Field:
 
     def __init__(self, name: str, kind: int, go: str) -> None:
         self.name = name
+        self.element = f"f:{name}"
+        """What it is called in a set of fields."""
         self.number: tuple[int, ...] = (0,)
         """The field's number in protobuf, behind those of the messages that JSON does not show."""
         self.kind = kind
@@ -162,6 +167,7 @@ class _Registry:
                 if filled:
                     always.append((field.name, field))
             found.always = tuple(always)
+            found.order = {name: place for place, name in enumerate(found.fields)}
         return found
 
     def _field(self, words: Sequence[str]) -> tuple[Field, bool]:
@@ -241,6 +247,7 @@ def _list_of(registry: _Registry, kind: str, item: Field) -> Field:
     items = Field("items", ARRAY, f"[]{item.go}")
     items.item, items.required = item, True
     whole.fields["items"] = items
+    whole.order = {name: place for place, name in enumerate(whole.fields)}
     field = Field(kind, STRUCT, f"v1.{kind}")
     field.struct = whole
     return field
