@@ -149,7 +149,7 @@ def test_containers_keep_number_order_and_names() -> None:
 def test_a_mirror_or_windows_pod_is_never_resized_even_to_what_it_is() -> None:
     bench = Bench()
     mirror = {"name": "a", "annotations": {"kubernetes.io/config.mirror": "x"}}
-    bench.create({"metadata": mirror, "spec": {"containers": [{"name": "c", "image": IMAGE}]}})
+    bench.create({"metadata": mirror, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": IMAGE}]}})
     assert refused(bench, bench.pod()) == "[]: Forbidden: static pods cannot be resized"
     windows = a_bench({}, os={"name": "windows"})
     assert refused(windows, windows.pod()) == "[]: Forbidden: windows pods cannot be resized"

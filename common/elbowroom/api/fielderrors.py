@@ -35,6 +35,11 @@ def invalid(field: str, value: Any, detail: str) -> FieldError:
     return FieldError(field, "FieldValueInvalid", f"Invalid value: {_shown(value)}: {detail}")
 
 
+def invalid_as_a_whole(field: str, detail: str) -> FieldError:
+    """``invalid`` without the value."""
+    return FieldError(field, "FieldValueInvalid", f"Invalid value: {detail}")
+
+
 def required(field: str, detail: str = "") -> FieldError:
     return FieldError(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
 
@@ -59,3 +64,8 @@ def not_supported(field: str, value: Any, supported: Sequence[str]) -> FieldErro
 
 def too_long(field: str, limit: int) -> FieldError:
     return FieldError(field, "FieldValueTooLong", f"Too long: may not be more than {limit} bytes")
+
+
+def too_many(field: str, count: int, limit: int) -> FieldError:
+    items = "item" if limit == 1 else "items"
+    return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}")

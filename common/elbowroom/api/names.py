@@ -43,6 +43,20 @@ _QUALIFIED_FINDING = _finding(
     "my.name",
     "123-abc",
 )
+_DATA_KEY = "[-._a-zA-Z0-9]+"
+_DATA_KEY_FINDING = _finding(
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'", _DATA_KEY, "key.name", "KEY_NAME", "key-name"
+)
+_HEADER = "[-A-Za-z0-9]+"
+_HEADER_FINDING = _finding("a valid HTTP header must consist of alphanumeric characters or '-'", _HEADER, "X-Header-Name")
+_UNDERSCORED = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SEARCH_DOMAIN = rf"{_UNDERSCORED}(\.{_UNDERSCORED})*"
+_SEARCH_DOMAIN_FINDING = _finding(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end "
+    "with an alphanumeric character",
+    _SEARCH_DOMAIN,
+    "example.com",
+)
 _LABEL_VALUE_FINDING = _finding(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character",
@@ -74,6 +88,31 @@ def dns1123_label(text: str) -> list[str]:
 def dns1123_subdomain(text: str) -> list[str]:
     """The name of most objects."""
     return _check(text, _SUBDOMAIN, _SUBDOMAIN_FINDING, 253)
+
+
+def search_domain(text: str) -> list[str]:
+    """A domain that a resolver completes names with; its labels may have underscores."""
+    return _check(text, _SEARCH_DOMAIN, _SEARCH_DOMAIN_FINDING, 253)
+
+
+def generated_name(text: str) -> list[str]:
+    """A name, or the beginning of one that a random end is added to: it may end with a dash."""
+    return dns1123_subdomain(f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text)
+
+
+def data_key(text: str) -> list[str]:
+    """A key of a config map or a secret."""
+    found = _check(text, _DATA_KEY, _DATA_KEY_FINDING, 253)
+    if text in (".", ".."):
+        found.append(f"must not be '{text}'")
+    elif text.startswith(".."):
+        found.append("must not start with '..'")
+    return found
+
+
+def header_name(text: str) -> list[str]:
+    """The name of an HTTP header."""
+    return [] if _compiled(_HEADER).fullmatch(text) else [_HEADER_FINDING]
 
 
 def dns1035_label(text: str) -> list[str]:
@@ -119,8 +158,42 @@ def port_name(text: str) -> list[str]:
 
 def is_ip(text: str) -> bool:
     """Is it an IPv4 or IPv6 address?"""
+    return not ip_address(text)
+
+
+def ip_address(text: str) -> list[str]:
+    """An IPv4 or IPv6 address."""
+    bare = _without_leading_zeros(text)
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(bare)
     except ValueError:
-        return False
-    return True
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    if bare != text:
+        return ["must not have leading 0s"]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return ["must not be an IPv4-mapped IPv6 address"]
+    return []
+
+
+def cidr(text: str) -> list[str]:
+    """A subnet: an address whose bits beyond the prefix are zero, and the length of the prefix."""
+    address, slash, length = text.partition("/")
+    bare = f"{_without_leading_zeros(address)}/{length.lstrip('0') or '0'}"
+    try:
+        if not slash or not _compiled("[0-9]+").fullmatch(length):
+            raise ValueError
+        network = ipaddress.ip_interface(bare)
+    except ValueError:
+        return ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
+    if bare != text:
+        return ["must not have leading 0s in IP or prefix length"]
+    if isinstance(network.ip, ipaddress.IPv6Address) and network.ip.ipv4_mapped is not None:
+        return ["must not have an IPv4-mapped IPv6 address"]
+    return [] if network.ip == network.network.network_address else ["must not have bits set beyond the prefix length"]
+
+
+def _without_leading_zeros(address: str) -> str:
+    """``010.1.2.3`` as ``10.1.2.3``, which upstream tells apart from what is no address at all."""
+    if not _compiled(r"[0-9]+(\.[0-9]+){3}").fullmatch(address):
+        return address
+    return ".".join(part.lstrip("0") or "0" for part in address.split("."))

@@ -7,6 +7,7 @@ from typing import Any
 from elbowroom.api import names
 from elbowroom.api.fielderrors import FieldError, invalid, not_supported, required
 from elbowroom.api.quantity import parse
+from elbowroom.apiserver import localpaths
 
 Errors = list[FieldError]
 Node = Mapping[str, Any]
@@ -23,15 +24,13 @@ _KNOWN = frozenset([*_IN_VOLUMES, *_IN_ENVIRONMENTS, "spec.restartPolicy", "spec
 _RESOURCES = tuple(f"{part}.{name}" for part in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory"))
 _HUGEPAGES = ("limits.hugepages-", "requests.hugepages-")
 _SIZES = ("1", *(f"1{unit}{kind}" for kind in ("", "i") for unit in ("KMGTPE" if kind else "kMGTPE")))
-_FILE_MODE_MAX = 0o777
-_FILE_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _SUBSCRIPT = re.compile(r"(?P<path>.+?)\['(?P<key>.*)'\]", re.DOTALL)
 
 
 def validate_volume(source: Node, path: str, *, assigned: bool) -> Errors:
     """A volume's or a projection's ``downwardAPI``; upstream's paths do not tell which item is meant. ``assigned``: may an item
     ask for ``assigned.cpuset``?"""
-    errors = _mode(source.get("defaultMode"), f"{path}.defaultMode")
+    errors = localpaths.file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     for item in source.get("items") or []:
         errors += _item(item, path, assigned)
     return errors
@@ -58,7 +57,7 @@ def asks_for_assigned(spec: Node) -> bool:
 
 
 def _item(item: Node, path: str, assigned: bool) -> Errors:
-    errors = _local_path(item.get("path", ""), f"{path}.path")
+    errors = localpaths.required_file(item.get("path", ""), f"{path}.path")
     field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
     if field is not None:
         errors += _field(field, f"{path}.fieldRef", _IN_VOLUMES)
@@ -68,24 +67,7 @@ def _item(item: Node, path: str, assigned: bool) -> Errors:
         errors += _resource(resource, f"{path}.resourceFieldRef", in_volume=True, assigned=assigned)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    return errors + _mode(item.get("mode"), f"{path}.mode")
-
-
-def _mode(mode: int | None, path: str) -> Errors:
-    return [] if mode is None or 0 <= mode <= _FILE_MODE_MAX else [invalid(path, mode, _FILE_MODE)]
-
-
-def _local_path(target: str, path: str) -> Errors:
-    if not target:
-        return [required(path)]
-    errors: Errors = []
-    if target.startswith("/"):
-        errors.append(invalid(path, target, "must be a relative path"))
-    if ".." in target.split("/"):
-        errors.append(invalid(path, target, "must not contain '..'"))
-    if target.startswith("..") and not target.startswith("../"):
-        errors.append(invalid(path, target, "must not start with '..'"))
-    return errors
+    return errors + localpaths.file_mode(item.get("mode"), f"{path}.mode")
 
 
 def _field(reference: Node, path: str, known: Sequence[str]) -> Errors:

@@ -5,7 +5,8 @@ from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, required
 from elbowroom.api.names import dns1123_label
-from elbowroom.apiserver.pods import MIRROR, PodStrategy
+from elbowroom.apiserver.pod_annotations import MIRROR
+from elbowroom.apiserver.pods import PodStrategy
 from elbowroom.apiserver.semantics import same
 from elbowroom.apiserver.spec_diff import spec_diff
 from elbowroom.apiserver.strategy import Context, Document

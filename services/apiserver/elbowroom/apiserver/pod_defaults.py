@@ -160,6 +160,11 @@ def _default_volume(volume: Document) -> None:
             volume[kind].setdefault("defaultMode", _FILE_MODE)
     if volume.get("hostPath") is not None:
         volume["hostPath"].setdefault("type", "")
+    image = volume.get("image")
+    if image is not None and not image.get("pullPolicy"):
+        image["pullPolicy"] = _pull_policy(image.get("reference", ""))
+    if volume.get("iscsi") is not None:
+        volume["iscsi"].setdefault("iscsiInterface", "default")
     for source in [volume, *((volume.get("projected") or {}).get("sources") or [])]:
         token = source.get("serviceAccountToken")
         if token is not None:

@@ -1,10 +1,9 @@
 """What upstream refuses in a pod's spec, in its words; for pods and for the pod specs of templates.
 
-Covered are the fields that this emulation acts on, and the shapes that users get wrong most; fields that only a real node would
-read (security contexts, most volume sources) are taken as they come.
+Volumes, environments, security contexts and annotations have modules of their own. Of the volumes of single vendors only that they
+say what they must is judged.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,9 +11,20 @@ from typing import Any
 import msgspec
 
 from elbowroom.api import names, resources
-from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required
+from elbowroom.api.fielderrors import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
 from elbowroom.api.quantity import Quantity, parse
-from elbowroom.apiserver import downward
+from elbowroom.apiserver import downward, pod_environment, pod_security, pod_volumes
+from elbowroom.apiserver.pod_annotations import validate_annotations
 from elbowroom.apiserver.podviews import pod_view
 
 Errors = list[FieldError]
@@ -25,10 +35,11 @@ _RANGE_1 = f"must be between 1 and {INT32_MAX}, inclusive"
 _RANGE_0 = f"must be between 0 and {INT32_MAX}, inclusive"
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 _NOT_NEGATIVE = "must be greater than or equal to 0"
-_NOT_POSITIVE = "must be greater than 0"
+_NOT_POSITIVE = "must be greater than zero"
+_RULES_MAX, _CODES_MAX = 20, 255
+_NAMESERVERS_MAX, _SEARCHES_MAX, _SEARCH_CHARACTERS_MAX = 3, 32, 2048
+_HOST_NAME_MAX = 64
 _WHITESPACE = "must not have leading or trailing whitespace"
-_ENV_NAME = re.compile(r"[ -<>-~]+")
-_ENV_FINDING = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 _EPHEMERAL_FIELDS = (
     *("name", "image", "command", "args", "workingDir", "envFrom", "env", "volumeMounts", "volumeDevices"),
     *("stdin", "stdinOnce", "tty"),
@@ -64,6 +75,13 @@ def validate_pod(pod: Node, old: Node | None = None, *, assigned: bool = False) 
 
 def _pod_errors(spec: Node, stored: Node | None, assigned: bool) -> Errors:
     errors = validate_pod_spec(spec, "spec", old=stored, assigned=assigned)
+    if not spec.get("serviceAccountName"):
+        errors += [
+            forbidden(f"{at}.serviceAccountToken", "must not be specified when serviceAccountName is not set")
+            for where, volume in _each("spec.volumes", spec.get("volumes"))
+            for at, source in _each(f"{where}.projected.sources", (volume.get("projected") or {}).get("sources"))
+            if source.get("serviceAccountToken") is not None
+        ]
     for field in ("containers", "initContainers"):
         for path, container in _each(f"spec.{field}", spec.get(field)):
             image = container.get("image", "")
@@ -123,7 +141,7 @@ def _has_sound_amounts(raw: bytes) -> bool:
 
 def validate_created_pod(pod: Node, *, assigned: bool = False) -> Errors:
     """``validate_pod`` and what holds at creation only."""
-    errors = validate_pod(pod, assigned=assigned)
+    errors = validate_annotations(pod) + validate_pod(pod, assigned=assigned)
     spec = pod["spec"]
     if spec.get("ephemeralContainers"):
         errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
@@ -134,7 +152,8 @@ def validate_created_pod(pod: Node, *, assigned: bool = False) -> Errors:
 
 def validate_pod_spec(spec: Node, path: str, old: Node | None = None, *, assigned: bool = False) -> Errors:
     """All errors of a defaulted PodSpec at ``path``; ``old`` is the stored one, whose sins are forgiven."""
-    volumes, errors = _volumes(spec.get("volumes"), f"{path}.volumes", assigned)
+    volumes, errors = pod_volumes.validate_volumes(spec.get("volumes"), f"{path}.volumes", assigned=assigned)
+    errors += _resource_claims(spec.get("resourceClaims"), f"{path}.resourceClaims")
     errors += _containers(spec, f"{path}.containers", volumes)
     errors += _init_containers(spec, f"{path}.initContainers", volumes, old)
     errors += _ephemeral_containers(spec, f"{path}.ephemeralContainers", volumes)
@@ -144,12 +163,14 @@ def validate_pod_spec(spec: Node, path: str, old: Node | None = None, *, assigne
     policies = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
     errors += _one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), policies)
     errors += _labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
+    errors += pod_security.validate_pod_context(spec, f"{path}.securityContext")
     errors += _affinity(spec.get("affinity") or {}, f"{path}.affinity")
     errors += _dns_config(spec, f"{path}.dnsConfig")
     for at, gate in _each(f"{path}.readinessGates", spec.get("readinessGates")):
         errors += _named(f"{at}.conditionType", gate.get("conditionType", ""), names.qualified_name)
     errors += _scheduling_gates(spec.get("schedulingGates"), f"{path}.schedulingGates")
     errors += _spread(spec.get("topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
+    errors += pod_security.validate_host_users(spec, path) + _host_name(spec, path)
     for field, check in (
         ("serviceAccountName", names.dns1123_subdomain),
         ("nodeName", names.dns1123_subdomain),
@@ -164,17 +185,18 @@ def validate_pod_spec(spec: Node, path: str, old: Node | None = None, *, assigne
     if deadline is not None and not 1 <= deadline <= INT32_MAX:
         errors.append(invalid(f"{path}.activeDeadlineSeconds", deadline, _RANGE_1))
     errors += validate_tolerations(spec.get("tolerations"), f"{path}.tolerations")
+    errors += _host_aliases(spec.get("hostAliases"), f"{path}.hostAliases")
     if spec.get("preemptionPolicy") is not None:
         errors += _one_of(f"{path}.preemptionPolicy", spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"))
     if spec.get("overhead"):
         errors += _requirements({"limits": spec["overhead"]}, f"{path}.overhead", _container_resource_name)
-    if spec.get("os") is not None:
-        name = spec["os"].get("name")
-        if not name:
-            errors.append(required(f"{path}.os.name"))
-        elif name not in ("linux", "windows"):
-            errors.append(not_supported(f"{path}.os", name, ("linux", "windows")))
-    return errors
+    errors += pod_security.validate_os(spec, path)
+    group = spec.get("schedulingGroup")
+    if group is not None and group.get("podGroupName") is None:
+        errors.append(invalid(f"{path}.schedulingGroup.podGroupName", None, "must specify one of: `podGroupName`"))
+    elif group is not None:
+        errors += _named(f"{path}.schedulingGroup.podGroupName", group["podGroupName"], names.dns1123_subdomain)
+    return errors + pod_environment.validate_file_volumes(spec, path)
 
 
 # ---------------------------------------------------------------- containers
@@ -265,29 +287,40 @@ def _container(spec: Node, container: Node, path: str, volumes: Mapping[str, Nod
     messages = ("File", "FallbackToLogsOnError")
     errors += _one_of(f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), messages)
     errors += _ports(container.get("ports"), f"{path}.ports")
-    errors += _environment(container.get("env"), f"{path}.env")
-    errors += _mounts(container.get("volumeMounts"), f"{path}.volumeMounts", volumes)
+    errors += pod_environment.validate_env(container.get("env"), f"{path}.env")
+    errors += pod_environment.validate_env_from(container.get("envFrom"), f"{path}.envFrom")
+    errors += pod_volumes.validate_mounts(container, f"{path}.volumeMounts", volumes)
+    errors += pod_volumes.validate_devices(container, f"{path}.volumeDevices", volumes)
     errors += _one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), ("Always", "IfNotPresent", "Never"))
     claims = [claim.get("name", "") for claim in spec.get("resourceClaims") or []]
     errors += _requirements(container.get("resources") or {}, f"{path}.resources", _container_resource_name, claims)
     errors += _resize_policy(container.get("resizePolicy"), f"{path}.resizePolicy", spec.get("restartPolicy"))
-    return errors + _seccomp(container, path)
-
-
-def _seccomp(container: Node, path: str) -> Errors:
-    profile = (container.get("securityContext") or {}).get("seccompProfile") or {}
-    if profile.get("type") == "Localhost" and not profile.get("localhostProfile"):
-        at = f"{path}.securityContext.seccompProfile.localhostProfile"
-        return [required(at, "must be set when seccomp type is Localhost")]
-    return []
+    return errors + pod_security.validate_container_context(spec, container, f"{path}.securityContext")
 
 
 def _restart_policy(container: Node, path: str) -> Errors:
-    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules")
-    if policy is None:
-        return [required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")] if rules else []
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     known = ("Always", "Never", "OnFailure")
-    return [] if policy in known else [not_supported(f"{path}.restartPolicy", policy, known)]
+    errors: Errors = []
+    if policy is None and rules:
+        errors.append(required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+    elif policy is not None and policy not in known:
+        errors.append(not_supported(f"{path}.restartPolicy", policy, known))
+    if len(rules) > _RULES_MAX:
+        errors.append(too_many(f"{path}.restartPolicyRules", len(rules), _RULES_MAX))
+    for at, rule in _each(f"{path}.restartPolicyRules", rules):
+        actions = ("Restart", "RestartAllContainers")
+        if rule.get("action") not in actions:
+            errors.append(not_supported(f"{at}.action", rule.get("action", ""), actions))
+        codes = rule.get("exitCodes")
+        if codes is None:
+            errors.append(required(f"{at}.exitCodes", "must be specified"))
+            continue
+        if codes.get("operator") not in ("In", "NotIn"):
+            errors.append(not_supported(f"{at}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn")))
+        if len(codes.get("values") or []) > _CODES_MAX:
+            errors.append(too_many(f"{at}.exitCodes.values", len(codes["values"]), _CODES_MAX))
+    return errors
 
 
 def _resize_policy(policies: Sequence[Node] | None, path: str, pod_policy: str | None) -> Errors:
@@ -355,35 +388,6 @@ def _host_network_ports(spec: Node, path: str) -> Errors:
     return errors
 
 
-def _environment(variables: Sequence[Node] | None, path: str) -> Errors:
-    errors: Errors = []
-    for at, variable in _each(path, variables):
-        name = variable.get("name")
-        if not name:
-            errors.append(required(f"{at}.name"))
-        elif not _ENV_NAME.fullmatch(name):
-            errors.append(invalid(f"{at}.name", name, _ENV_FINDING))
-        source = variable.get("valueFrom")
-        if source is not None:
-            if source.get("fieldRef") is not None:
-                errors += downward.validate_field(source["fieldRef"], f"{at}.valueFrom.fieldRef")
-            if source.get("resourceFieldRef") is not None:
-                errors += downward.validate_resource(source["resourceFieldRef"], f"{at}.valueFrom.resourceFieldRef")
-            if not source:
-                errors.append(
-                    invalid(
-                        f"{at}.valueFrom",
-                        "",
-                        "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
-                    )
-                )
-            if variable.get("value"):
-                errors.append(invalid(f"{at}.valueFrom", "", "may not be specified when `value` is not empty"))
-            elif len(source) > 1:
-                errors.append(invalid(f"{at}.valueFrom", "", "may not have more than one field specified at a time"))
-    return errors
-
-
 # ---------------------------------------------------------------- lifecycle and probes
 
 
@@ -405,7 +409,7 @@ def _lifecycle_and_probes(spec: Node, container: Node, path: str) -> Errors:
                 errors.append(invalid(f"{at}.{field}", probe[field], _NOT_NEGATIVE))
         own = probe.get("terminationGracePeriodSeconds")
         if own is not None and own <= 0:
-            errors.append(invalid(f"{at}.terminationGracePeriodSeconds", own, _NOT_POSITIVE))
+            errors.append(invalid(f"{at}.terminationGracePeriodSeconds", own, "must be greater than 0"))
         if name == "readinessProbe":
             if own is not None:
                 errors.append(invalid(f"{at}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes"))
@@ -426,6 +430,8 @@ def _handler(handler: Node, path: str, grace: int | None) -> Errors:
         errors += _port_or_name(f"{at}.port", action.get("port", 0))
         if chosen[0] == "httpGet" and action.get("scheme") not in ("HTTP", "HTTPS"):
             errors.append(not_supported(f"{at}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
+        for header in action.get("httpHeaders") or []:
+            errors += _named(f"{at}.httpHeaders", header.get("name", ""), names.header_name)
     elif chosen[0] == "sleep" and grace is not None and not 0 <= action.get("seconds", 0) <= grace:
         why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
         errors.append(invalid(at, action.get("seconds", 0), why))
@@ -463,6 +469,11 @@ def _is_extended(name: str) -> bool:
     return not _is_native(name) and not name.startswith("requests.") and not names.qualified_name(f"requests.{name}")
 
 
+def is_integer_resource(name: str) -> bool:
+    """Is there no half of it?"""
+    return name in _INTEGERS or _is_extended(name)
+
+
 def _resource_name(name: str, path: str) -> Errors:
     errors = _named(path, name, names.qualified_name)
     if not errors and "/" not in name and name not in _STANDARD and not name.removeprefix("requests.").startswith("hugepages-"):
@@ -491,7 +502,7 @@ def _amount(name: str, quantity: Quantity, path: str) -> Errors:
     errors: Errors = []
     if quantity.nanos < 0:
         errors.append(invalid(path, quantity.canonical(), _NOT_NEGATIVE))
-    if (name in _INTEGERS or _is_extended(name)) and quantity.nanos % 10**9:
+    if is_integer_resource(name) and quantity.nanos % 10**9:
         errors.append(invalid(path, quantity.canonical(), "must be an integer"))
     if _is_hugepages(name):
         try:
@@ -576,66 +587,6 @@ def _pod_level_resources(spec: Node, path: str) -> Errors:
     return errors
 
 
-# ---------------------------------------------------------------- volumes
-
-_VOLUME_REQUIRED = {
-    "configMap": ("configMap", "name"),
-    "secret": ("secret", "secretName"),
-    "hostPath": ("hostPath", "path"),
-    "persistentVolumeClaim": ("persistentVolumeClaim", "claimName"),
-}
-
-
-def _volumes(volumes: Sequence[Node] | None, path: str, assigned: bool) -> tuple[dict[str, Node], Errors]:
-    """The sound volumes by name, and the errors of the others."""
-    errors: Errors = []
-    sound: dict[str, Node] = {}
-    for at, volume in _each(path, volumes):
-        name = volume.get("name", "")
-        found = _volume_source(volume, at, assigned)
-        found += _named(f"{at}.name", name, names.dns1123_label) if name else [required(f"{at}.name")]
-        if name in sound:
-            found.append(duplicate(f"{at}.name", name))
-        if not found:
-            sound[name] = volume
-        errors += found
-    return sound, errors
-
-
-def _volume_source(volume: Node, path: str, assigned: bool) -> Errors:
-    kinds = [kind for kind in volume if kind != "name" and volume[kind] is not None]
-    if not kinds:
-        return [required(path, "must specify a volume type")]
-    errors = [forbidden(f"{path}.{kind}", "may not specify more than 1 volume type") for kind in kinds[1:]]
-    field, name = _VOLUME_REQUIRED.get(kinds[0], ("", ""))
-    if field and not volume[field].get(name):
-        errors.append(required(f"{path}.{field}.{name}"))
-    if kinds[0] == "downwardAPI":
-        errors += downward.validate_volume(volume["downwardAPI"], f"{path}.downwardAPI", assigned=assigned)
-    if kinds[0] == "projected":
-        for at, source in _each(f"{path}.projected.sources", volume["projected"].get("sources")):
-            if source.get("downwardAPI") is not None:
-                errors += downward.validate_volume(source["downwardAPI"], f"{at}.downwardAPI", assigned=assigned)
-    return errors
-
-
-def _mounts(mounts: Sequence[Node] | None, path: str, volumes: Mapping[str, Node]) -> Errors:
-    errors: Errors = []
-    seen: set[str] = set()
-    for at, mount in _each(path, mounts):
-        name, where = mount.get("name", ""), mount.get("mountPath", "")
-        if not name:
-            errors.append(required(f"{at}.name"))
-        if name not in volumes:
-            errors.append(not_found(f"{at}.name", name))
-        if not where:
-            errors.append(required(f"{at}.mountPath"))
-        if where in seen:
-            errors.append(invalid(f"{at}.mountPath", where, "must be unique"))
-        seen.add(where)
-    return errors
-
-
 # ---------------------------------------------------------------- where it may run
 
 
@@ -687,6 +638,9 @@ def _node_term(term: Node, path: str, *, values_checked: bool) -> Errors:
             errors.append(required(f"{at}.values", why))
         if field.get("key") != "metadata.name":
             errors.append(invalid(f"{at}.key", field.get("key", ""), "not a valid field selector key"))
+            continue
+        for where, value in _each(f"{at}.values", field.get("values")):
+            errors += _named(where, value, names.dns1123_subdomain)
     return errors
 
 
@@ -731,6 +685,7 @@ def _pod_term(term: Node, path: str) -> Errors:
     errors += validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces") or []:
         errors += _named(f"{path}.namespace", name, names.dns1123_label)
+    errors += _matched_keys(term, path)
     key = term.get("topologyKey", "")
     if not key:
         errors.append(required(f"{path}.topologyKey", "can not be empty"))
@@ -739,8 +694,8 @@ def _pod_term(term: Node, path: str) -> Errors:
 
 def _spread(constraints: Sequence[Node] | None, path: str) -> Errors:
     errors: Errors = []
-    seen: set[tuple[str, str]] = set()
-    for at, constraint in _each(path, constraints):
+    kinds = [(one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")) for one in constraints or []]
+    for index, (at, constraint) in enumerate(_each(path, constraints)):
         if constraint.get("maxSkew", 0) <= 0:
             errors.append(invalid(f"{at}.maxSkew", constraint.get("maxSkew", 0), _NOT_POSITIVE))
         key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
@@ -749,9 +704,8 @@ def _spread(constraints: Sequence[Node] | None, path: str) -> Errors:
         known = ("DoNotSchedule", "ScheduleAnyway")
         if action not in known:
             errors.append(not_supported(f"{at}.whenUnsatisfiable", action, known))
-        if (key, action) in seen:
+        if (key, action) in kinds[index + 1 :]:
             errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
-        seen.add((key, action))
         least = constraint.get("minDomains")
         if least is not None:
             if least <= 0:
@@ -762,7 +716,32 @@ def _spread(constraints: Sequence[Node] | None, path: str) -> Errors:
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if constraint.get(field) is not None and constraint[field] not in ("Honor", "Ignore"):
                 errors.append(not_supported(f"{at}.{field}", constraint[field], ("Honor", "Ignore")))
+        errors += _matched_keys(constraint, at)
         errors += validate_label_selector(constraint.get("labelSelector"), f"{at}.labelSelector")
+    return errors
+
+
+def _matched_keys(term: Node, path: str) -> Errors:
+    """Keys whose values are taken from the pod itself."""
+    errors: Errors = []
+    selector = term.get("labelSelector")
+    matched, mismatched = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
+    for field, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
+        if keys and selector is None:
+            errors.append(forbidden(f"{path}.{field}", "must not be specified when labelSelector is not set"))
+            continue
+        for at, key in _each(f"{path}.{field}", keys):
+            errors += _named(at, key, names.qualified_name)
+    said = set((selector or {}).get("matchLabels") or {})
+    for expression in (selector or {}).get("matchExpressions") or []:
+        key = expression.get("key", "")
+        if key in matched and key in said:
+            last = len(matched) - 1 - matched[::-1].index(key)
+            errors.append(invalid(f"{path}[{last}]", key, "exists in both matchLabelKeys and labelSelector"))
+        said.add(key)
+    for at, key in _each(f"{path}.matchLabelKeys", matched):
+        if key in mismatched:
+            errors.append(invalid(at, key, "exists in both matchLabelKeys and mismatchLabelKeys"))
     return errors
 
 
@@ -779,13 +758,78 @@ def _scheduling_gates(gates: Sequence[Node] | None, path: str) -> Errors:
 
 
 def _dns_config(spec: Node, path: str) -> Errors:
-    if spec.get("dnsPolicy") != "None":
+    config = spec.get("dnsConfig")
+    if spec.get("dnsPolicy") == "None":
+        if config is None:
+            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not config.get("nameservers"):
+            return [required(f"{path}.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None")]
+    errors: Errors = []
+    servers, searches = (config or {}).get("nameservers") or [], (config or {}).get("searches") or []
+    if len(servers) > _NAMESERVERS_MAX:
+        errors.append(invalid(f"{path}.nameservers", servers, f"must not have more than {_NAMESERVERS_MAX} nameservers"))
+    for at, server in _each(f"{path}.nameservers", servers):
+        errors += _named(at, server, names.ip_address)
+    if len(searches) > _SEARCHES_MAX:
+        errors.append(invalid(f"{path}.searches", searches, f"must not have more than {_SEARCHES_MAX} search paths"))
+    if len(" ".join(searches)) > _SEARCH_CHARACTERS_MAX:
+        why = f"must not have more than {_SEARCH_CHARACTERS_MAX} characters (including spaces) in the search list"
+        errors.append(invalid(f"{path}.searches", searches, why))
+    for at, search in _each(f"{path}.searches", searches):
+        if search != ".":
+            errors += _named(at, search.removesuffix("."), names.search_domain)
+    for at, option in _each(f"{path}.options", (config or {}).get("options")):
+        if not option.get("name"):
+            errors.append(required(at, "must not be empty"))
+    return errors
+
+
+def _host_aliases(aliases: Sequence[Node] | None, path: str) -> Errors:
+    errors: Errors = []
+    for at, alias in _each(path, aliases):
+        errors += _named(f"{at}.ip", alias.get("ip", ""), names.ip_address)
+        for where, name in _each(f"{at}.hostnames", alias.get("hostnames")):
+            errors += _named(where, name, names.dns1123_subdomain)
+    return errors
+
+
+def _host_name(spec: Node, path: str) -> Errors:
+    """A host name that replaces the usual one."""
+    name, at = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
+    if name is None:
         return []
-    if spec.get("dnsConfig") is None:
-        return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
-    if not spec["dnsConfig"].get("nameservers"):
-        return [required(f"{path}.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None")]
-    return []
+    errors: Errors = []
+    if spec.get("setHostnameAsFQDN"):
+        errors.append(forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
+    if spec.get("hostNetwork"):
+        errors.append(forbidden(at, "may not be specified when hostNetwork is true"))
+    if len(name.encode()) > _HOST_NAME_MAX:
+        errors.append(too_long(at, _HOST_NAME_MAX))
+    return errors + _named(at, name, names.dns1123_subdomain)
+
+
+def _resource_claims(claims: Sequence[Node] | None, path: str) -> Errors:
+    errors: Errors = []
+    seen: set[str] = set()
+    for at, claim in _each(path, claims):
+        name, existing, template = claim.get("name", ""), claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
+        shown = {"Name": name, "ResourceClaimName": existing, "ResourceClaimTemplateName": template}
+        if not name:
+            errors.append(required(f"{at}.name"))
+        elif name in seen:
+            errors.append(duplicate(f"{at}.name", name))
+        else:
+            errors += _named(f"{at}.name", name, names.dns1123_label)
+        seen.add(name)
+        if existing is not None and template is not None:
+            why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            errors.append(invalid(at, shown, why))
+        if existing is None and template is None:
+            errors.append(invalid(at, shown, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+        for field, value in (("resourceClaimName", existing), ("resourceClaimTemplateName", template)):
+            if value is not None:
+                errors += _named(f"{at}.{field}", value, names.dns1123_subdomain)
+    return errors
 
 
 def validate_tolerations(tolerations: Sequence[Node] | None, path: str) -> Errors:

@@ -6,21 +6,21 @@ from typing import Any
 from elbowroom.api import names
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, required
 from elbowroom.api.gates import Profile
-from elbowroom.api.quantity import parse
 from elbowroom.api.resources import qos_class
-from elbowroom.apiserver.pod_defaults import default_pod, default_pod_level_limits, is_fractional, merge_match_label_keys
+from elbowroom.apiserver.pod_annotations import MIRROR, validate_annotation_updates
+from elbowroom.apiserver.pod_defaults import default_pod, default_pod_level_limits, merge_match_label_keys
 from elbowroom.apiserver.pod_validation import (
     INT32_MAX,
     validate_created_pod,
     validate_pod,
     validate_tolerations,
 )
+from elbowroom.apiserver.pod_warnings import warnings_of
 from elbowroom.apiserver.podviews import pod_view
 from elbowroom.apiserver.semantics import same
 from elbowroom.apiserver.spec_diff import spec_diff
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
-MIRROR = "kubernetes.io/config.mirror"
 POD_LEVEL, POD_LEVEL_RESIZE = "PodLevelResources", "InPlacePodLevelResourcesVerticalScaling"
 GENERIC_WORKLOAD = "GenericWorkload"
 INIT_RESIZE = "InPlacePodVerticalScalingInitContainers"
@@ -36,6 +36,7 @@ _UPDATABLE = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n"
 )
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _LEVEL_STATUS = ("resources", "allocatedResources")
 _KEPT_METADATA = ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers", "ownerReferences")
 
@@ -72,7 +73,7 @@ class PodStrategy(Strategy):
             ]
         new["status"] = status
         merge_match_label_keys(new)
-        context.warnings.extend(_warnings(new))
+        context.warnings.extend(warnings_of(new))
 
     def validate_create(self, context: Context, new: Document) -> Errors:
         assigned = context.profile.knows_assigned_resources
@@ -84,7 +85,7 @@ class PodStrategy(Strategy):
         _keep_defaulted_limits(new["spec"], old["spec"])
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
-        errors = validate_pod(new, old)
+        errors = validate_annotation_updates(new, old) + validate_pod(new, old)
         if not errors and new["spec"] == old["spec"]:
             return []  # nothing is updated that a plain update may not
         return errors + _plain_update(new["spec"], old["spec"])
@@ -149,6 +150,30 @@ def _drop_disabled(profile: Profile, spec: Document, stored: Node) -> None:
         spec.pop("resources", None)
     if not profile.on(GENERIC_WORKLOAD) and not stored.get("schedulingGroup"):
         spec.pop("schedulingGroup", None)
+    if not _uses_alpha(stored):
+        _drop_alpha(spec)
+
+
+_ALPHA_SOURCES = ("clusterTrustBundle", "podCertificate")
+
+
+def _uses_alpha(spec: Node) -> bool:
+    """Has it a stop signal or a kind of projection that upstream keeps off? (ContainerStopSignals and others)"""
+    lifecycles = (one.get("lifecycle") or {} for field in _CONTAINERS for one in spec.get(field) or [])
+    sources = (one for volume in spec.get("volumes") or [] for one in (volume.get("projected") or {}).get("sources") or [])
+    return any("stopSignal" in one for one in lifecycles) or any(kind in one for one in sources for kind in _ALPHA_SOURCES)
+
+
+def _drop_alpha(spec: Document) -> None:
+    if not _uses_alpha(spec):
+        return
+    for field in _CONTAINERS:
+        for container in spec.get(field) or []:
+            (container.get("lifecycle") or {}).pop("stopSignal", None)
+    for volume in spec.get("volumes") or []:
+        for source in (volume.get("projected") or {}).get("sources") or []:
+            for kind in _ALPHA_SOURCES:
+                source.pop(kind, None)
 
 
 def _put_back(document: Document, stored: Node, fields: Sequence[str]) -> None:
@@ -163,25 +188,6 @@ def _put_back(document: Document, stored: Node, fields: Sequence[str]) -> None:
 # ---------------------------------------------------------------- creation
 
 
-def _warnings(pod: Node) -> list[str]:
-    found = []
-    findings = names.dns1123_label(pod["metadata"].get("name", ""))
-    if findings:
-        found.append(
-            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
-            f"a DNS label is recommended: [{' '.join(findings)}]"
-        )
-    spec = pod["spec"]
-    for field in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(field) or []):
-            path = f"spec.{field}[{index}]"
-            found += _fractions(container.get("resources") or {}, f"{path}.resources")
-            found += _hidden_variables(container.get("env") or [], f"{path}.env")
-    if spec.get("terminationGracePeriodSeconds", 0) < 0:
-        found.append("spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1")
-    return found
-
-
 def _scale_down_grace(profile: Profile, spec: Node) -> Errors:
     """SD-20, SD-21: who may not use the field is told so; it is not dropped."""
     grace, path = spec.get("scaleDownGracePeriodSeconds"), "spec.scaleDownGracePeriodSeconds"
@@ -192,27 +198,6 @@ def _scale_down_grace(profile: Profile, spec: Node) -> Errors:
     if not 0 <= grace <= SCALE_DOWN_SECONDS_MAX:
         return [invalid(path, grace, f"must be between 0 and {SCALE_DOWN_SECONDS_MAX}, inclusive")]
     return []
-
-
-def _fractions(requirements: Node, path: str) -> list[str]:
-    return [
-        f'{path}.{field}[{name}]: fractional byte value "{requirements[field][name]}" is invalid, must be an integer'
-        for name in ("memory", "ephemeral-storage")
-        for field in ("limits", "requests")
-        if name in (requirements.get(field) or {}) and is_fractional(parse(requirements[field][name]))
-    ]
-
-
-def _hidden_variables(variables: Sequence[Node], path: str) -> list[str]:
-    seen: set[str] = set()
-    found = []
-    for index, variable in enumerate(variables):
-        name, value = variable.get("name", ""), variable.get("value", "")
-        reference = f"$({name})"
-        if name in seen and ("valueFrom" in variable or value == reference or reference not in value):
-            found.append(f'{path}[{index}]: hides previous definition of "{name}", which may be dropped when using apply')
-        seen.add(name)
-    return found
 
 
 # ---------------------------------------------------------------- plain update
@@ -352,7 +337,7 @@ def _with_generations(conditions: Sequence[Document], before: Sequence[Node]) ->
 
 
 def _status_update(profile: Profile, new: Node, old: Node) -> Errors:
-    errors: Errors = []
+    errors = validate_annotation_updates(new, old)
     status, before = new["status"], old.get("status") or {}
     for index, condition in enumerate(status.get("conditions") or []):
         kind = condition.get("type", "")

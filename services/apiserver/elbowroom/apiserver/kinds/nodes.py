@@ -1,6 +1,5 @@
 """Nodes: taints, addresses, what they declare, and their policy of preemption for resizes (SC-130, SC-133)."""
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,12 +8,15 @@ import msgspec
 
 from elbowroom.api import quantity
 from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from elbowroom.api.names import label_value, qualified_name
+from elbowroom.api.names import cidr, label_value, qualified_name
 from elbowroom.apiserver.kinds.base import Resource, with_status
+from elbowroom.apiserver.pod_validation import is_integer_resource
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _FEATURE = re.compile(r"[A-Z][A-Za-z0-9]*(/[A-Za-z][A-Za-z0-9]*)*")
+_NO_CIDR = "2001:db8::/64)"
+"""How the finding of what is no subnet at all ends."""
 POLICY_ENTRIES_MAX = 20
 PREEMPTION_GATE = "InPlacePodVerticalScalingSchedulerPreemption"
 
@@ -26,8 +28,8 @@ class NodeStrategy(Strategy):
         status, spec = document.setdefault("status", {}), document.setdefault("spec", {})
         if "allocatable" not in status and "capacity" in status:
             status["allocatable"] = dict(status["capacity"])
-        if spec.get("podCIDR") and not spec.get("podCIDRs"):
-            spec["podCIDRs"] = [spec["podCIDR"]]
+        if spec.get("podCIDR") and (not spec.get("podCIDRs") or spec["podCIDRs"][0] != spec["podCIDR"]):
+            spec["podCIDRs"] = [spec["podCIDR"]]  # where they differ, the old field counts
         elif spec.get("podCIDRs") and not spec.get("podCIDR"):
             spec["podCIDR"] = spec["podCIDRs"][0]
 
@@ -36,7 +38,7 @@ class NodeStrategy(Strategy):
         _drop_policy(context, new["spec"], {})
 
     def validate_create(self, context: Context, new: Document) -> list[FieldError]:
-        return _node_errors(new) + _node_status_errors(new)
+        return _node_errors(new) + _cidr_errors(new["spec"].get("podCIDRs", [])) + _node_status_errors(new)
 
     def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
         new["status"] = old["status"]
@@ -51,6 +53,8 @@ class NodeStrategy(Strategy):
             found.append(forbidden("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'))
         if before.get("providerID") and before["providerID"] != after.get("providerID"):
             found.append(forbidden("spec.providerID", 'node updates may not change providerID except from "" to valid'))
+        if before.get("externalID", "") != after.get("externalID", ""):
+            found.append(forbidden("spec.externalID", "may not be updated"))
         return found
 
 
@@ -77,15 +81,19 @@ def _node_errors(node: Document) -> list[FieldError]:
             text = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
             found.append(FieldError(at, "FieldValueDuplicate", text))
         taken.add((key, effect))
-    cidrs = spec.get("podCIDRs", [])
-    for index, cidr in enumerate(cidrs):
-        if not _is_cidr(cidr):
-            found.append(
-                invalid(f"spec.podCIDRs[{index}]", cidr, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
-            )
-    if len(cidrs) > 2:
-        found.append(invalid("spec.podCIDRs", cidrs, "may specify no more than one CIDR for each IP family"))
     return found + _policy_errors(spec.get("podPreemptionPolicy", {}).get("disableResizePreemption", []))
+
+
+def _cidr_errors(cidrs: Sequence[str]) -> list[FieldError]:
+    """Only a node that is made has its subnets judged; later they can only be given, once."""
+    where = "spec.podCIDRs"
+    found = [invalid(f"{where}[{index}]", one, why) for index, one in enumerate(cidrs) for why in cidr(one)]
+    if len(cidrs) < 2 or any(error.body.endswith(_NO_CIDR) for error in found):
+        return found
+    families = [":" in one for one in cidrs]
+    if len(cidrs) > 2 or families[0] == families[1]:
+        found.append(invalid(where, cidrs, "may specify no more than one CIDR for each IP family"))
+    return found
 
 
 def _policy_errors(owners: Sequence[str]) -> list[FieldError]:
@@ -102,20 +110,25 @@ def _policy_errors(owners: Sequence[str]) -> list[FieldError]:
     return found
 
 
-def _is_cidr(text: str) -> bool:
-    try:
-        return "/" in text and bool(ipaddress.ip_network(text, strict=False))
-    except ValueError:
-        return False
-
-
-def _node_status_errors(node: Document) -> list[FieldError]:
+def _node_status_errors(node: Document, old: Mapping[str, Any] | None = None) -> list[FieldError]:
+    """``old``: the stored node, where there is one; upstream judges some things only of new ones, and some only later."""
     found: list[FieldError] = []
     status = node["status"]
     for part in ("capacity", "allocatable"):
         for name, amount in status.get(part, {}).items():
-            if quantity.parse(amount).nanos < 0:
+            value = quantity.parse(amount)
+            if value.nanos < 0:
                 found.append(invalid(f"status.{part}.{name}", amount, "must be greater than or equal to 0"))
+            if is_integer_resource(name) and value.nanos % 10**9:
+                found.append(invalid(f"status.{part}.{name}", amount, "must be an integer"))
+    swap = ((status.get("nodeInfo") or {}).get("swap") or {}).get("capacity")
+    if swap is not None and swap <= 0 and old is None:
+        found.append(invalid("metadata.nodeSwapStatus.capacity", swap, "must be greater than zero"))
+    addresses = [(one.get("type", ""), one.get("address", "")) for one in status.get("addresses") or [] if old is not None]
+    for index, (kind, address) in enumerate(addresses):
+        if (kind, address) in addresses[:index]:
+            shown = {"Address": address, "Type": kind}
+            found.append(duplicate(f"status.addresses[{index}]", shown))
     features = status.get("declaredFeatures", [])
     for index, feature in enumerate(features):
         if not _FEATURE.fullmatch(feature):
@@ -136,6 +149,6 @@ def row() -> Resource:
     strategy = NodeStrategy()
     return Resource(
         strategy,
-        with_status(strategy, lambda context, new, old: _node_status_errors(new)),
+        with_status(strategy, lambda context, new, old: _node_status_errors(new, old)),
         fields={"spec.unschedulable": lambda document: "true" if document.get("spec", {}).get("unschedulable") else "false"},
     )

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, not_supported, required, too_long
+from elbowroom.api.names import data_key
 from elbowroom.apiserver.kinds.base import Resource, StatusStrategy, field_at
 from elbowroom.apiserver.kinds.checks import same
-from elbowroom.apiserver.kinds.small import CONFIG_BYTES_MAX, config_key_findings
+from elbowroom.apiserver.kinds.small import CONFIG_BYTES_MAX
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 Node = Mapping[str, Any]
@@ -32,7 +33,7 @@ class SecretStrategy(Strategy):
 
     def validate_create(self, context: Context, new: Document) -> Errors:
         data = new.get("data") or {}
-        found = [invalid(f"data[{key}]", key, why) for key in data for why in config_key_findings(key)]
+        found = [invalid(f"data[{key}]", key, why) for key in data for why in data_key(key)]
         if sum(len(value) * 3 // 4 for value in data.values()) > CONFIG_BYTES_MAX:
             found.append(too_long("data", CONFIG_BYTES_MAX))
         found += [required(f"data[{name}]") for name in _NEEDS.get(new["type"], ()) if name not in data]

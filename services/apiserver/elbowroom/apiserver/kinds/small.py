@@ -1,10 +1,10 @@
 """Events, leases, config maps and service accounts."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, too_long
+from elbowroom.api.names import data_key
 from elbowroom.apiserver.kinds.base import Resource, field_at
 from elbowroom.apiserver.kinds.checks import nonnegative
 from elbowroom.apiserver.strategy import Context, Document, Strategy
@@ -74,7 +74,6 @@ def _lease_errors(lease: Document) -> list[FieldError]:
     return found + nonnegative(spec.get("leaseTransitions"), "spec.leaseTransitions")
 
 
-_CONFIG_KEY = re.compile("[-._a-zA-Z0-9]+")
 CONFIG_BYTES_MAX = 1024 * 1024
 
 
@@ -102,25 +101,11 @@ def _config_errors(config: Document) -> list[FieldError]:
     data, binary = config.get("data", {}), config.get("binaryData", {})
     for part, entries in (("data", data), ("binaryData", binary)):
         for key in entries:
-            found += [invalid(f"{part}[{key}]", key, finding) for finding in config_key_findings(key)]
+            found += [invalid(f"{part}[{key}]", key, finding) for finding in data_key(key)]
     found += [invalid(f"data[{key}]", key, "duplicate of key present in binaryData") for key in data if key in binary]
     size = sum(len(value.encode()) for value in data.values()) + sum(len(value) * 3 // 4 for value in binary.values())
     if size > CONFIG_BYTES_MAX:
         found.append(too_long("", CONFIG_BYTES_MAX))
-    return found
-
-
-def config_key_findings(key: str) -> list[str]:
-    found = [] if len(key) <= 253 else ["must be no more than 253 characters"]
-    if not _CONFIG_KEY.fullmatch(key):
-        found.append(
-            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
-            "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
-        )
-    if key in (".", ".."):
-        found.append(f"must not be '{key}'")
-    elif key.startswith(".."):
-        found.append("must not start with '..'")
     return found
 
 
