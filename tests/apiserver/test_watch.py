@@ -276,6 +276,20 @@ def test_a_bookmark_follows_the_last_event_and_then_idleness() -> None:
     assert watch.events[-1].previous == 8
 
 
+def test_idle_watches_are_told_so_together() -> None:
+    world = World()
+    watches = []
+    for number in range(10):
+        world.wait(0.007)
+        watches.append(world.watch("configmaps", peer=f"client/{number}", resourceVersion="6"))
+    world.wait(4.87)
+    told = set()
+    for _ in range(300):
+        world.wait(0.001)
+        told.add(sum(len(watch.messages) for watch in watches))
+    assert told == {0, 10}, "the loop and its peers wake once for all"
+
+
 def test_http_clients_get_bookmarks_only_if_they_asked() -> None:
     world = World()
     asked = world.watch("configmaps", peer="http/1", resourceVersion="6", allowWatchBookmarks="true")

@@ -7,6 +7,7 @@ import pytest
 from kubelet_world import NODE, World, a_container, a_pod
 
 from elbowroom.api.gates import RESIZE_PREEMPTION
+from elbowroom.machine import parse_time, seconds
 from elbowroom.wire import Code, decode_value
 from elbowroom.wire.cri import LinuxResources, SetPodCgroup, UpdateContainerResources
 
@@ -48,6 +49,34 @@ def test_a_node_becomes_ready_with_upstreams_words_and_a_lease() -> None:
     renewed = lease["spec"]["renewTime"]
     world.run(11)
     assert world.api.objects["leases"][f"kube-node-lease/{NODE}"]["spec"]["renewTime"] > renewed
+
+
+def test_a_new_nodes_lease_is_made_and_then_renewed_on_the_beat() -> None:
+    world = World()
+    lease = f"kube-node-lease/{NODE}"
+
+    def renewed() -> int:
+        return parse_time(world.api.objects["leases"][lease]["spec"]["renewTime"])
+
+    for _ in range(5):
+        before = renewed()
+        world.until(lambda before=before: renewed() != before)  # type: ignore[misc]
+        assert renewed() % seconds(0.05) == 0 and seconds(9.9) <= renewed() - before <= seconds(10.45)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_kubelet_that_is_not_known_to_have_a_lease_renews_or_makes_it(is_there: bool) -> None:
+    world = World(start=False)
+    world.start_runtime()
+    if is_there:
+        world.api.create("leases", {"metadata": {"name": NODE, "namespace": "kube-node-lease"}, "spec": {"renewTime": ""}})
+    world.start_kubelet()
+    world.run(1)
+    (lease,) = world.api.objects["leases"].values()
+    assert lease["spec"]["holderIdentity"] == NODE
+    world.api.objects["leases"].clear()
+    world.run(11)
+    assert len(world.api.objects["leases"]) == 1, "one that somebody deleted is made again"
 
 
 def test_a_capacity_that_somebody_set_sticks() -> None:

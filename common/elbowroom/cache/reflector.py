@@ -16,7 +16,7 @@ import msgspec
 
 from elbowroom.api.sharing import shared
 from elbowroom.cache.backoff import Backoff
-from elbowroom.machine import Effect, Input, Instant, Note, PeerConnected, Received, Send, SetTimer, TimerFired, seconds
+from elbowroom.machine import Effect, Input, Instant, Note, PeerConnected, Received, Send, SetTimer, TimerFired, on_beat, seconds
 from elbowroom.wire import (
     ApiRequest,
     Call,
@@ -34,6 +34,7 @@ View = TypeVar("View")
 
 CREDIT = 512
 SILENCE_SECONDS = 15.0
+SILENCE_BEAT = seconds(0.5)
 STATE_NEVER_ENDED = "the end of the state was lost"
 
 
@@ -128,7 +129,7 @@ class Reflector(Generic[View]):
             self._initial = {}
         request = ApiRequest("watch", self._plural, self._group, self._version, namespace=self._namespace, query=query)
         effects.append(Send(self._target, Call(self._id, "watch", encode_value(request), epoch=self._epoch, credit=CREDIT)))
-        effects.append(SetTimer(self._timer, Instant(now + seconds(SILENCE_SECONDS))))
+        effects.append(SetTimer(self._timer, self._silence_ends()))
         effects.append(
             Note(
                 "watch.open",
@@ -172,10 +173,13 @@ class Reflector(Generic[View]):
                 return (), ()
 
     def _on_timer(self, now: Instant) -> list[Effect]:
-        silence_ends = Instant(self._heard + seconds(SILENCE_SECONDS))
+        silence_ends = self._silence_ends()
         if not self._waiting and now < silence_ends:
             return [SetTimer(self._timer, silence_ends)]
         return self.open(now)
+
+    def _silence_ends(self) -> Instant:
+        return on_beat(self._heard + seconds(SILENCE_SECONDS), SILENCE_BEAT)
 
     def _on_event(self, now: Instant, event: StreamEvent) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
         if event.sequence <= self._sequence:

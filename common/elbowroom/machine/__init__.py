@@ -24,6 +24,7 @@ from elbowroom.machine.contract import (
     WatchFolder,
     Work,
     WorkDone,
+    on_beat,
     seconds,
 )
 
@@ -46,6 +47,7 @@ __all__ = [
     "WorkDone",
     "as_micro_time",
     "as_time",
+    "on_beat",
     "parse_time",
     "seconds",
 ]

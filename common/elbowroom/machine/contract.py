@@ -19,6 +19,12 @@ def seconds(amount: float) -> int:
     return round(amount * 1_000_000_000)
 
 
+def on_beat(at: int, beat: int) -> Instant:
+    """The first beat (a whole number of ``beat`` ns) that is no earlier than ``at``: who need not act to the millisecond acts on
+    beats, so that thousands of machines wake their process once, and those that they speak to, instead of one by one."""
+    return Instant(at + -at % beat)
+
+
 # ---------------------------------------------------------------- what happened
 
 

@@ -28,6 +28,7 @@ from elbowroom.api import quantity
 from elbowroom.api.gates import GateDependencyError, Profile, UnknownGateError, profile_of
 from elbowroom.deploy.errors import UserError
 from elbowroom.kubelet import config as kubelet
+from elbowroom.kubelet.node import labels as labels_of_node
 from elbowroom.scheduler import config as scheduler
 
 API_VERSION: Literal["elbowroom.dev/v1alpha1"] = "elbowroom.dev/v1alpha1"
@@ -211,7 +212,7 @@ def _annotations(group: Nodes) -> dict[str, str]:
 
 
 def _node(name: str, group: Nodes) -> dict[str, Any]:
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **group.labels}
+    labels = {**labels_of_node(name), **group.labels}
     status: dict[str, Any] = {"capacity": dict(group.capacity)}
     if group.allocatable is not None:
         status["allocatable"] = {**group.capacity, **group.allocatable}

@@ -19,12 +19,13 @@ from elbowroom.apiserver.kinds.base import Resource
 from elbowroom.apiserver.listing import NODE_FIELD, Filter, copy_of, data_of, filter_of, snapshot
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Change, CompactedError, Record, Store
-from elbowroom.machine import Effect, Instant, Send, SetTimer, seconds
+from elbowroom.machine import Effect, Instant, Send, SetTimer, on_beat, seconds
 from elbowroom.wire import ApiRequest, Code, StreamBookmark, StreamEnd, StreamEvent
 
 TIMER = "watch/bookmarks"
 SETTLED = seconds(0.2)
 IDLE = seconds(5.0)
+IDLE_BEAT = seconds(0.1)
 CREDIT_MAX = 1 << 20
 WATCHES_PER_PEER_MAX = 1024
 
@@ -141,7 +142,7 @@ class Watches:
         self._by_peer.setdefault(source, {})[number] = watch
         self._by_index.setdefault(watch.index, {})[source, number] = watch
         effects += self._advance(now, watch)
-        self._schedule(watch, Instant(now + IDLE))
+        self._schedule(watch, on_beat(now + IDLE, IDLE_BEAT))
         return effects + self._arm()
 
     def cancel(self, source: str, number: int) -> list[Effect]:
@@ -347,7 +348,7 @@ class Watches:
             if watch.due is not None and watch.due <= now:
                 if watch.bookmarks:
                     effects += self._bookmark(watch)
-                watch.due = Instant(now + IDLE)
+                watch.due = on_beat(now + IDLE, IDLE_BEAT)
             self._queue(watch)
         return effects + self._arm()
 

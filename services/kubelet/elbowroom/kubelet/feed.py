@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from elbowroom.cache import Backoff
-from elbowroom.machine import Effect, Input, Instant, Note, PeerConnected, Received, Send, SetTimer, TimerFired, seconds
+from elbowroom.machine import Effect, Input, Instant, Note, PeerConnected, Received, Send, SetTimer, TimerFired, on_beat, seconds
 from elbowroom.wire import Call, Reply, StreamBookmark, StreamCancel, StreamCredit, StreamEnd, StreamEvent
 from elbowroom.wire.cri import ContainerEvent
 
 CREDIT = 256
 SILENCE_SECONDS = 15.0
+SILENCE_BEAT = seconds(0.5)
 TIMER = "runtime/events"
 
 
@@ -32,11 +33,13 @@ class RuntimeFeed:
         self._sequence = self._spent = 0
         self._heard = now
         effects.append(Send(self._runtime, Call(self._id, "events", epoch=self._epoch, credit=CREDIT)))
-        effects.append(SetTimer(TIMER, Instant(now + seconds(SILENCE_SECONDS))))
+        effects.append(SetTimer(TIMER, on_beat(now + seconds(SILENCE_SECONDS), SILENCE_BEAT)))
         return effects
 
     def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[ContainerEvent], bool]:
         """What follows from an input: effects, events in their order, and whether some were missed."""
+        if type(happened) is Received and getattr(happened.message, "id", 0) != self._id:
+            return (), (), False  # of another stream, or a call's
         match happened:
             case Received(_, StreamEvent(id=self._id) as event):
                 if event.sequence <= self._sequence:
@@ -75,7 +78,7 @@ class RuntimeFeed:
             return effects, (), True
 
     def _on_timer(self, now: Instant) -> tuple[list[Effect], Sequence[ContainerEvent], bool]:
-        ends = Instant(self._heard + seconds(SILENCE_SECONDS))
+        ends = on_beat(self._heard + seconds(SILENCE_SECONDS), SILENCE_BEAT)
         if self._id and now < ends:
             return [SetTimer(TIMER, ends)], (), False
         return self.open(now), (), True

@@ -8,7 +8,7 @@ from elbowroom.api.objects import Node
 from elbowroom.kubelet import node as documents
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.machinestate import MachineState
-from elbowroom.machine import Effect, Instant, Note, SetTimer, seconds
+from elbowroom.machine import Effect, Instant, Note, SetTimer, on_beat, seconds
 from elbowroom.rpc import MERGE_PATCH, Calls, Finished, create, patch
 
 LEASE, NODE = "kubelet/lease", "kubelet/node"
@@ -38,6 +38,7 @@ class NodeKeeper:
         self._in_flight = False
         self._dirty = False
         self._said: tuple[Any, Instant] | None = None
+        self._has_lease = False
         self._heartbeat_at = Instant(0)
 
     def update(self, now: Instant) -> None:
@@ -46,7 +47,7 @@ class NodeKeeper:
             self._dirty = True
             return
         node = self._kubelet.node
-        missing = documents.labels(node)
+        missing = documents.missing_labels(node)
         if missing:
             self._patch(now, "labels", {"metadata": {"labels": missing}})
         heartbeat = now >= self._heartbeat_at
@@ -68,7 +69,15 @@ class NodeKeeper:
         self._patch(now, "status", {"status": wanted}, "status")
 
     def renew(self, now: Instant) -> None:
-        """Renew the Lease, and set the timer for the next time."""
+        """Renew the Lease, and set the timer for the next time. A Node that was never heard of has none yet, so it is made."""
+        wait = seconds(documents.RENEW_SECONDS * (1 + 0.04 * self._rng.random()))
+        self._kubelet.emit(SetTimer(LEASE, on_beat(now + wait, seconds(documents.RENEW_BEAT_SECONDS))))
+        if self._has_lease or self._kubelet.node.condition("Ready") is not None:
+            self._patch_lease(now)
+        else:
+            self._make_lease(now)
+
+    def _patch_lease(self, now: Instant) -> None:
         body = documents.renewal(now, self._kubelet.node.name)
         request = patch(
             "leases.coordination.k8s.io",
@@ -77,16 +86,22 @@ class NodeKeeper:
             namespace=documents.LEASE_NAMESPACE,
             kind=MERGE_PATCH,
         )
-        wait = seconds(documents.RENEW_SECONDS * (1 + 0.04 * self._rng.random()))
-        self._kubelet.emit(*self._calls.api(now, request, context=("node", "renew")), SetTimer(LEASE, Instant(now + wait)))
+        self._kubelet.emit(*self._calls.api(now, request, context=("node", "renew")))
+
+    def _make_lease(self, now: Instant) -> None:
+        made = documents.lease(now, self._kubelet.node)
+        request = create("leases.coordination.k8s.io", made, namespace=documents.LEASE_NAMESPACE)
+        self._kubelet.emit(*self._calls.api(now, request, context=("node", "lease")))
 
     def finished(self, now: Instant, what: str, end: Finished) -> None:
         """One of its calls ended."""
         answer = end.api()
         if what == "renew" and answer.status == 404:
-            made = documents.lease(now, self._kubelet.node)
-            request = create("leases.coordination.k8s.io", made, namespace=documents.LEASE_NAMESPACE)
-            self._kubelet.emit(*self._calls.api(now, request, context=("node", "lease")))
+            self._make_lease(now)
+        elif what == "lease":
+            self._has_lease = self._has_lease or answer.status in (201, 409)
+            if answer.status == 409:
+                self._patch_lease(now)
         if what != "status":
             return
         self._in_flight = False

@@ -15,7 +15,7 @@ from elbowroom.machine import Instant, as_micro_time, as_time
 
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_SECONDS = 40
-RENEW_SECONDS = 10.0
+RENEW_SECONDS, RENEW_BEAT_SECONDS = 10.0, 0.05
 STATUS_SECONDS = 300.0
 VERSION = "v1.37.0"
 KUBELET_PORT = 10250
@@ -37,16 +37,20 @@ def declared_features(config: KubeletConfig) -> list[str]:
     return sorted(found)
 
 
-def labels(node: Node) -> dict[str, str]:
-    """The labels that the Node lacks."""
-    wanted = {
+def labels(name: str) -> dict[str, str]:
+    """The labels that the Node of that name has at least."""
+    return {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
-        "kubernetes.io/hostname": node.name,
+        "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
     }
-    return {name: value for name, value in wanted.items() if name not in node.metadata.labels}
+
+
+def missing_labels(node: Node) -> dict[str, str]:
+    """Those of them that the Node lacks."""
+    return {name: value for name, value in labels(node.name).items() if name not in node.metadata.labels}
 
 
 def status(

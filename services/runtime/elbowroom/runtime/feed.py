@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from elbowroom.machine import Effect, Instant, Send, SetTimer, seconds
+from elbowroom.machine import Effect, Instant, Send, SetTimer, on_beat, seconds
 from elbowroom.wire import Call, StreamBookmark, StreamEvent
 from elbowroom.wire.cri import ContainerEvent
 
 TIMER = "events/bookmark"
 TAIL_SECONDS, ALIVE_SECONDS = 0.2, 5.0
+ALIVE_BEAT = seconds(0.25)
 
 
 @dataclass(slots=True)
@@ -40,7 +41,7 @@ class Feed:
         self._revision = max(self._revision, now)
         self._listeners[source] = _Listener(call.id, max(0, call.credit), revision=self._revision)
         opened = Send(source, StreamBookmark(call.id, 0, self._revision, initial_end=True))
-        return [opened, *self._arm(now, ALIVE_SECONDS)]
+        return [opened, *self._arm(on_beat(now + seconds(ALIVE_SECONDS), ALIVE_BEAT))]
 
     def grant(self, source: str, stream: int, amount: int) -> list[Effect]:
         """``source`` can take ``amount`` more events."""
@@ -65,13 +66,13 @@ class Feed:
             for event in told:
                 listener.waiting[event.sandbox, event.container] = event
             effects += self._flush(source, listener)
-        return [*effects, *self._arm(now, TAIL_SECONDS)]
+        return [*effects, *self._arm(Instant(now + seconds(TAIL_SECONDS)))]
 
     def on_timer(self, now: Instant) -> list[Effect]:
         """Send the bookmarks that are due."""
         self._armed = None
         marks: list[Effect] = [Send(s, StreamBookmark(x.id, x.sequence, x.revision)) for s, x in self._listeners.items()]
-        return [*marks, *(self._arm(now, ALIVE_SECONDS) if marks else [])]
+        return [*marks, *(self._arm(on_beat(now + seconds(ALIVE_SECONDS), ALIVE_BEAT)) if marks else [])]
 
     def _flush(self, source: str, listener: _Listener) -> list[Effect]:
         effects: list[Effect] = []
@@ -86,8 +87,7 @@ class Feed:
             listener.revision = self._revision
         return effects
 
-    def _arm(self, now: Instant, wait: float) -> list[Effect]:
-        at = Instant(now + seconds(wait))
+    def _arm(self, at: Instant) -> list[Effect]:
         if self._armed is not None and self._armed <= at:
             return []
         self._armed = at
