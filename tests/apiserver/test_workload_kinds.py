@@ -21,6 +21,10 @@ def a_set(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "s"}, "spec": {"serviceName": "s", "selector": SELECTOR, "template": TEMPLATE, **spec}}
 
 
+def a_daemon_set(**rolling: Any) -> dict[str, Any]:
+    return a_set(updateStrategy={"type": "RollingUpdate", "rollingUpdate": rolling})
+
+
 def a_job(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "j"}, "spec": {"template": a_template(restartPolicy="Never"), **spec}}
 
@@ -117,6 +121,16 @@ def test_completions_change_with_indexes_and_together_with_parallelism_only(worl
             "daemonsets.apps",
             a_set(template=a_template(restartPolicy="Never")),
             'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"',
+        ),
+        (
+            "daemonsets.apps",
+            a_daemon_set(maxUnavailable=1, maxSurge=1),
+            "spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: 1: may not be set when maxUnavailable is non-zero",
+        ),
+        (
+            "daemonsets.apps",
+            a_daemon_set(maxUnavailable=0, maxSurge="0%"),
+            "spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0",
         ),
         (
             "jobs.batch",

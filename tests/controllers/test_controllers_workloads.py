@@ -6,34 +6,15 @@ import pytest
 from controllers_cluster import Cluster, Document, Refusal
 from hypothesis import given
 from hypothesis import strategies as st
+from workload_tools import LABELS, a_job, a_template, condition, end, indexes, names
 
 from elbowroom.api.clock import as_time
 from elbowroom.controllers import jobindexes
 from elbowroom.controllers.statefulsets import ordinal_of
 
-LABELS = {"app": "web"}
-
-
-def a_template(image: str = "one", **spec: Any) -> Document:
-    return {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": image}], **spec}}
-
-
-def names(cluster: Cluster) -> list[str]:
-    return sorted(pod["metadata"]["name"] for pod in cluster.pods())
-
 
 def images(cluster: Cluster) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["spec"]["containers"][0]["image"] for pod in cluster.pods()}
-
-
-def end(cluster: Cluster, name: str, phase: str) -> None:
-    cluster.api.change("pods", f"ns/{name}", {"status": {"phase": phase}})
-    cluster.settle()
-
-
-def condition(document: Document, kind: str) -> tuple[str, str]:
-    found = next(c for c in document["status"].get("conditions", ()) if c["type"] == kind)
-    return found["status"], found["reason"]
 
 
 # ---------------------------------------------------------------- stateful sets
@@ -166,8 +147,8 @@ def test_a_pod_that_failed_is_made_again() -> None:
 # ---------------------------------------------------------------- daemon sets
 
 
-def a_daemon_set(cluster: Cluster, template: Document | None = None, most: int | str = 1) -> Document:
-    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most}}
+def a_daemon_set(cluster: Cluster, template: Document | None = None, most: int | str = 1, surge: int | str = 0) -> Document:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most, "maxSurge": surge}}
     spec = {"selector": {"matchLabels": LABELS}, "template": template or a_template(), "updateStrategy": rolling}
     made = cluster.api.create("daemonsets.apps", {"metadata": {"name": "agent"}, "spec": spec}, "ns")
     cluster.settle()
@@ -226,6 +207,37 @@ def test_a_daemon_set_keeps_to_the_nodes_that_it_selects() -> None:
     assert places(cluster) == ["n2"]
 
 
+@pytest.mark.parametrize(("surge", "beside"), [(1, 1), ("50%", 2), ("100%", 4)])
+def test_with_a_surge_new_daemons_come_before_old_ones_go(surge: int | str, beside: int) -> None:
+    cluster = Cluster("daemonsets")
+    for number in range(4):
+        cluster.node(f"n{number}")
+    a_daemon_set(cluster, most=0, surge=surge)
+    run_daemons(cluster)
+    cluster.api.change("daemonsets.apps", "ns/agent", {"spec": {"template": a_template("two")}})
+    cluster.settle()
+    for done in range(0, 4, beside):
+        assert len(places(cluster)) == 4 + beside, "so many new ones beside the old ones, which all are there"
+        run_daemons(cluster)
+        if done + beside < 4:
+            assert len(places(cluster)) == 4 + beside, "those go whose new ones work, and the next new ones come"
+    assert places(cluster) == [f"n{number}" for number in range(4)]
+    assert set(images(cluster).values()) == {"two"}
+    status = cluster.get("daemonsets.apps", "agent")["status"]
+    assert (status["updatedNumberScheduled"], status["numberAvailable"]) == (4, 4)
+
+
+def test_a_daemon_that_does_not_work_is_replaced_at_once_whatever_the_surge() -> None:
+    cluster = Cluster("daemonsets")
+    for number in range(3):
+        cluster.node(f"n{number}")
+    a_daemon_set(cluster, most=0, surge=1)
+    cluster.api.change("daemonsets.apps", "ns/agent", {"spec": {"template": a_template("two")}})
+    cluster.settle()
+    assert places(cluster) == ["n0", "n1", "n2"], "old ones that never were ready have gone when new ones are there"
+    assert set(images(cluster).values()) == {"two"}
+
+
 @pytest.mark.parametrize(("most", "away"), [(1, 1), ("50%", 2)])
 def test_a_new_template_replaces_daemons_as_far_as_may_be_away(most: int | str, away: int) -> None:
     cluster = Cluster("daemonsets")
@@ -255,23 +267,6 @@ def test_a_daemon_that_failed_is_made_again() -> None:
 
 
 # ---------------------------------------------------------------- jobs
-
-
-def a_job(cluster: Cluster, name: str = "work", **spec: Any) -> Document:
-    body = {
-        "metadata": {"name": name},
-        "spec": {
-            "completions": 1,
-            "parallelism": 1,
-            "backoffLimit": 6,
-            "selector": {"matchLabels": LABELS},
-            "template": a_template(restartPolicy="Never"),
-            **spec,
-        },
-    }
-    made = cluster.api.create("jobs.batch", body, "ns")
-    cluster.settle()
-    return made
 
 
 def finish(cluster: Cluster, phase: str = "Succeeded") -> None:
@@ -385,12 +380,6 @@ def test_a_job_counts_right_whatever_answers_are_lost() -> None:
 
 
 # ---------------------------------------------------------------- completions with indexes
-
-
-def indexes(cluster: Cluster) -> list[str]:
-    """Those of the pods that live, in order."""
-    live = [pod for pod in cluster.of("pods") if pod["status"]["phase"] in ("Pending", "Running")]
-    return sorted(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in live)
 
 
 def test_each_index_is_done_once_and_pods_know_theirs() -> None:

@@ -1,7 +1,8 @@
 """DaemonSets: one pod on each node that the template's pod could run on.
 
 The pod of a node is bound to it by a node affinity on the node's name, for the scheduler to place; it tolerates what upstream's
-do. A change of the template replaces pods while at most ``maxUnavailable`` of them are not available.
+do. A change of the template replaces pods while at most ``maxUnavailable`` of them are not available; or, with ``maxSurge``, puts
+new ones beside so many old ones, which go once theirs is available.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -136,6 +137,9 @@ def decide(daemon: DaemonSet, nodes: Iterable[Node], pods: Sequence[Pod], revisi
     delete: list[Pod] = []
     failed: list[Pod] = []
     keepers: list[Pod] = []
+    pairs: list[Pair] = []
+    rolls = daemon.spec.update_strategy.type == "RollingUpdate"
+    surges = rolls and _most(daemon, "max_surge", 1) > 0
     desired = current = misplaced = 0
     for node in sorted(nodes, key=lambda one: one.metadata.name):
         name = node.metadata.name
@@ -152,10 +156,20 @@ def decide(daemon: DaemonSet, nodes: Iterable[Node], pods: Sequence[Pod], revisi
             delete += [pod for pod in there if not pod.is_terminating]
         elif runs or alive:
             failed += broken
-            delete += [*broken, *alive[1:]]
+            delete += broken
             keepers += alive[:1]
+            if surges:
+                pair = Pair.of(name, runs, alive, revision)
+                pairs.append(pair)
+                delete += [pod for pod in alive if pod not in (pair.old, pair.new)]
+            else:
+                delete += alive[1:]
     available = [pod for pod in keepers if is_available(pod, daemon.spec.min_ready_seconds, now)]
-    if daemon.spec.update_strategy.type == "RollingUpdate":
+    if surges:
+        beside, over = _surged(daemon, pairs, now, desired)
+        create += beside
+        delete += over
+    elif rolls:
         delete += _outdated(daemon, keepers, available, revision, desired)
     status = DaemonSetStatus(
         current_number_scheduled=current,
@@ -171,17 +185,70 @@ def decide(daemon: DaemonSet, nodes: Iterable[Node], pods: Sequence[Pod], revisi
     return Decided(tuple(create), tuple(delete), tuple(failed), status)
 
 
-def _outdated(daemon: DaemonSet, keepers: Sequence[Pod], available: Sequence[Pod], revision: str, desired: int) -> list[Pod]:
-    """Pods of another revision that may go now: those that are not available at once, others as far as may be away."""
+def _most(daemon: DaemonSet, name: str, desired: int) -> int:
+    """``max_unavailable`` or ``max_surge`` of so many pods, rounded up; 0 where nothing sound is said."""
     rolling = daemon.spec.update_strategy.rolling_update
     try:
-        most = max(1, scaled(rolling.max_unavailable if rolling is not None else 1, desired, up=True))
+        return scaled(getattr(rolling, name) if rolling is not None else 0, desired, up=True)
     except ValueError:
-        most = 1
+        return 0
+
+
+def _outdated(daemon: DaemonSet, keepers: Sequence[Pod], available: Sequence[Pod], revision: str, desired: int) -> list[Pod]:
+    """Pods of another revision that may go now: those that are not available at once, others as far as may be away."""
+    most = max(1, _most(daemon, "max_unavailable", desired))
     old = [pod for pod in keepers if pod.metadata.labels.get(REVISION_LABEL) != revision]
     away = [pod for pod in old if pod not in available]
     room = max(0, most - (desired - len(available)))
     return [*away, *[pod for pod in old if pod in available][:room]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What a node has while new pods are put beside old ones: of each kind the oldest."""
+
+    node: str
+    runs: bool
+    """A pod should be made for it."""
+    old: Pod | None
+    new: Pod | None
+
+    @classmethod
+    def of(cls, node: str, runs: bool, alive: Sequence[Pod], revision: str) -> "Pair":
+        """``alive``: the oldest first."""
+        new = [pod for pod in alive if pod.metadata.labels.get(REVISION_LABEL) == revision]
+        old = [pod for pod in alive if pod not in new]
+        return cls(node, runs, old[0] if old else None, new[0] if new else None)
+
+
+def _surged(daemon: DaemonSet, pairs: Sequence[Pair], now: Instant, desired: int) -> tuple[list[str], list[Pod]]:
+    """Nodes that get a new pod beside their old one, and old pods that go. An old pod that is not available is replaced at once,
+    whatever ``maxSurge`` says; one that does its work goes once the new one does, or, where no pod should be any more, once enough
+    others do."""
+
+    def works(pod: Pod | None) -> bool:
+        return pod is not None and is_available(pod, daemon.spec.min_ready_seconds, now)
+
+    over: list[Pod] = []
+    at_once: list[str] = []
+    candidates: list[str] = []
+    leaving: list[Pod] = []
+    surging = 0
+    for pair in pairs:
+        if pair.old is None:
+            continue
+        if pair.new is not None:
+            if works(pair.new) or not is_ready(pair.old):
+                over.append(pair.old)
+            else:
+                surging += 1
+        elif not pair.runs:
+            (leaving if works(pair.old) else over).append(pair.old)
+        else:
+            (candidates if works(pair.old) else at_once).append(pair.node)
+    working = sum(works(pair.old if pair.old is not None else pair.new) for pair in pairs)
+    over += leaving[: max(0, working - desired)]
+    return [*at_once, *candidates[: max(0, _most(daemon, "max_surge", desired) - surging)]], over
 
 
 def pod_document(daemon: DaemonSet, node: str, revision: str, name: str) -> dict[str, Any]:

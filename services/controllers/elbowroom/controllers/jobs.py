@@ -3,11 +3,12 @@
 An ended pod is counted exactly once, though pods may vanish: each bears a finalizer, its uid is written to
 ``uncountedTerminatedPods`` first, then the finalizer goes, then the uid becomes a count. New pods wait 10 s after a failure, twice
 as long after each further one. Where completions have indexes, a success is counted as that of its index, which is written down
-before the finalizer goes.
+before the finalizer goes; where an index may fail only so often, its last failed pod bears the finalizer until another one takes
+its place and says how often the index has failed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from elbowroom import rpc
 from elbowroom.api.clock import as_time
 from elbowroom.api.objects import Pod
 from elbowroom.cache import Change
-from elbowroom.controllers import jobindexes
+from elbowroom.controllers import jobindexes, jobpolicies
 from elbowroom.controllers.kit import (
     NOTHING,
     Ask,
@@ -34,13 +35,12 @@ from elbowroom.controllers.kit import (
 )
 from elbowroom.controllers.views import Job, JobCondition, JobStatus, Uncounted
 from elbowroom.controllers.workload import Owner, creation, deletion, ownership, pod_of, status_patch
-from elbowroom.machine import Instant, seconds
+from elbowroom.machine import Instant
 
 COMPONENT = "job-controller"
 MANAGER = "kubernetes.io/job-controller"
 """Who carries out a job that names nobody."""
 TRACKED = "batch.kubernetes.io/job-tracking"
-BACKOFF, BACKOFF_MAX = seconds(10), seconds(600)
 BURST = 500
 UNCOUNTED_MAX = 500
 
@@ -70,6 +70,12 @@ class Count:
     """Pods whose uids, or whose indexes, are written down, so that their finalizer may go."""
     completed: tuple[int, ...] = ()
     """The indexes that are done."""
+    gave_up: tuple[int, ...] = ()
+    """The indexes that have failed, where each may only so often."""
+    replaced: Mapping[int, Pod] = field(default_factory=dict)
+    """By index, the failed pods that stay until others take their places; they are not counted before."""
+    fail_job: str = ""
+    """Why the job fails with one of its pods, by its policy."""
 
     @property
     def all_succeeded(self) -> int:
@@ -88,10 +94,13 @@ def count(job: Job, pods: Sequence[Pod]) -> Count:
     counted = (len(had.succeeded) - len(waiting["succeeded"]), len(had.failed) - len(waiting["failed"]))
     let_go = tuple(held[uid] for uid in (*waiting["succeeded"], *waiting["failed"]))
     known = {*had.succeeded, *had.failed}
-    indexes = job.spec.indexes
+    indexes, policy = job.spec.indexes, job.spec.pod_failure_policy
     before = jobindexes.parsed(job.status.completed_indexes, indexes or 0)
     completed = set(before)
-    over = job.ended is not None or job.status.condition("FailureTarget") is not None
+    failed = [pod for pod in held.values() if pod.uid not in known and has_failed(job, pod)]
+    gave_up, replaced = _given_up(job, pods, failed)
+    staying = {pod.uid for pod in replaced.values()}
+    failing, met = job.status.condition("FailureTarget"), job.status.condition("SuccessCriteriaMet")
     for pod in held.values():
         if pod.uid in known or len(waiting["succeeded"]) + len(waiting["failed"]) >= UNCOUNTED_MAX:
             continue
@@ -103,15 +112,41 @@ def count(job: Job, pods: Sequence[Pod]) -> Count:
                 completed.add(index)
         elif pod.status.phase == "Succeeded":
             waiting["succeeded"].append(pod.uid)
-        elif has_failed(job, pod) or (over and pod.is_terminating):
-            waiting["failed"].append(pod.uid)
+        elif has_failed(job, pod) or ((job.ended or failing) is not None and pod.is_terminating):
+            if pod.uid in staying and (job.ended or failing or met) is None and job.metadata.deletion_timestamp is None:
+                continue
+            if jobpolicies.judge(policy, pod).counts:
+                waiting["failed"].append(pod.uid)
+            else:
+                let_go += (pod,)
+        elif met is not None and pod.is_terminating:
+            let_go += (pod,)  # nobody waits for its end
     return Count(
         job.status.succeeded + counted[0] if indexes is None else len(completed),
         job.status.failed + counted[1],
         Uncounted(succeeded=waiting["succeeded"], failed=waiting["failed"]),
         let_go,
         tuple(sorted(completed)),
+        gave_up,
+        replaced,
+        next((why for pod in pods if has_failed(job, pod) and (why := jobpolicies.judge(policy, pod).message)), ""),
     )
+
+
+def _given_up(job: Job, pods: Iterable[Pod], failed: Sequence[Pod]) -> tuple[tuple[int, ...], dict[int, Pod]]:
+    """The indexes that have failed, and the pods of others that wait to be replaced; of pods that have ``failed`` and were not
+    counted. None where indexes may fail as often as they like."""
+    indexes = job.spec.indexes
+    if indexes is None or job.spec.backoff_limit_per_index is None:
+        return (), {}
+    gave_up = set(jobindexes.parsed(job.status.failed_indexes or "", indexes))
+    gave_up |= {
+        i for pod in failed if (i := jobindexes.index_of(pod, indexes)) is not None and jobpolicies.fails_its_index(job, pod)
+    }
+    others = [pod for pod in pods if is_active(pod) or pod.status.phase == "Succeeded"]
+    settled = {i for pod in others if (i := jobindexes.index_of(pod, indexes)) is not None}
+    settled |= {*jobindexes.parsed(job.status.completed_indexes, indexes), *gave_up}
+    return tuple(sorted(gave_up)), jobpolicies.last_of_each(job, failed, settled)
 
 
 def _restarts(pods: Iterable[Pod]) -> int:
@@ -124,19 +159,36 @@ def _restarts(pods: Iterable[Pod]) -> int:
 
 
 def end_of(job: Job, counted: Count, active: Sequence[Pod], now: Instant) -> tuple[str, str, str] | None:
-    """(SuccessCriteriaMet or FailureTarget, reason, message) if the job is to end now."""
+    """(SuccessCriteriaMet or FailureTarget, reason, message) if the job is to end now. Failures come before success."""
     spec = job.spec
-    if counted.all_failed > spec.backoff_limit or _past_restarts(job, active):
+    if counted.fail_job:
+        return "FailureTarget", "PodFailurePolicy", counted.fail_job
+    if counted.all_failed + _not_counted_yet(job, counted) > spec.backoff_limit or _past_restarts(job, active):
         return "FailureTarget", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     started = instant(job.status.start_time)
     deadline = spec.active_deadline_seconds
     if deadline is not None and started and not spec.suspend and now >= started + deadline * 1_000_000_000:
         return "FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline"
+    if spec.indexes is not None:
+        gave_up = len(counted.gave_up)
+        if spec.max_failed_indexes is not None and gave_up > spec.max_failed_indexes:
+            text = "Job has exceeded the specified maximal number of failed indexes"
+            return "FailureTarget", "MaxFailedIndexesExceeded", text
+        if gave_up and gave_up + len(counted.completed) >= spec.indexes:
+            return "FailureTarget", "FailedIndexes", "Job has failed indexes"
+        enough = jobpolicies.success(spec.success_policy, counted.completed, spec.indexes)
+        if enough:
+            return "SuccessCriteriaMet", "SuccessPolicy", enough
     if spec.completions is None:
         done = counted.all_succeeded > 0 and not active
     else:
         done = counted.all_succeeded >= spec.completions
     return ("SuccessCriteriaMet", "CompletionsReached", "Reached expected number of succeeded pods") if done else None
+
+
+def _not_counted_yet(job: Job, counted: Count) -> int:
+    """Failures of pods that stay until others take their places."""
+    return sum(jobpolicies.judge(job.spec.pod_failure_policy, pod).counts for pod in counted.replaced.values())
 
 
 def _past_restarts(job: Job, active: Sequence[Pod]) -> bool:
@@ -167,7 +219,7 @@ def backoff_until(job: Job, pods: Sequence[Pod], counted: Count) -> Instant:
         instant(s.state.terminated.finished_at) for pod in failures for s in pod.status.container_statuses if s.state.terminated
     ]
     last = max(ends, default=0) or max(instant(pod.metadata.creation_timestamp) for pod in failures)
-    return Instant(last + min(BACKOFF << min(counted.all_failed - 1, 10), BACKOFF_MAX))
+    return Instant(last + min(jobpolicies.BACKOFF << min(counted.all_failed - 1, 10), jobpolicies.BACKOFF_MAX))
 
 
 def with_condition(
@@ -281,6 +333,7 @@ class Jobs(Controller):
             ready=sum(is_ready(pod) for pod in active),
             uncounted_terminated_pods=counted.uncounted,
             completed_indexes=jobindexes.text_of(counted.completed),
+            failed_indexes=_failed_indexes(job, counted),
         )
         if status != job.status:
             asks.append(_status(job, status))
@@ -302,18 +355,29 @@ class Jobs(Controller):
             return [deletion(pod) for pod in doomed[:-lacks]]
         if not lacks:
             return []
-        until = backoff_until(job, pods, counted)
-        if until > now:
-            again.append(until)
-            return []
+        if job.spec.backoff_limit_per_index is None:
+            until = backoff_until(job, pods, counted)
+            if until > now:
+                again.append(until)
+                return []
         name, indexes = job.metadata.name, job.spec.indexes
         if indexes is None:
             return [creation(pod_document(job, with_suffix(f"{name}-", self.rng))) for _ in range(min(lacks, BURST))]
-        taken = [*counted.completed, *(index for pod in active if (index := jobindexes.index_of(pod, indexes)) is not None)]
-        return [
-            creation(jobindexes.marked(pod_document(job, with_suffix(f"{name}-{index}-", self.rng)), name, index))
-            for index in jobindexes.free(min(lacks, BURST), indexes, taken)
-        ]
+        busy = [pod for pod in pods if is_active(pod) or (pod.is_terminating and job.spec.pod_replacement_policy == "Failed")]
+        taken = {i for pod in busy if not pod.is_terminal and (i := jobindexes.index_of(pod, indexes)) is not None}
+        free = jobindexes.free(min(lacks, BURST), indexes, (*counted.completed, *counted.gave_up, *taken))
+        if job.spec.backoff_limit_per_index is not None:
+            times = {index: jobpolicies.may_be_replaced_at(counted.replaced.get(index)) for index in free}
+            free = [index for index in free if times[index] <= now]
+            again += [min(times.values())] if times and not free else []
+        return [self._of_index(job, index, counted) for index in free]
+
+    def _of_index(self, job: Job, index: int, counted: Count) -> Ask:
+        name = job.metadata.name
+        document = jobindexes.marked(pod_document(job, with_suffix(f"{name}-{index}-", self.rng)), name, index)
+        if job.spec.backoff_limit_per_index is not None:
+            document["metadata"]["annotations"] |= jobpolicies.counts_after(job, counted.replaced.get(index))
+        return creation(document)
 
     def _ended(self, now: Instant, job: Job, counted: Count, asks: list[Ask]) -> Plan:
         """What is left of a job that is over: pods to let go, and its own end."""
@@ -323,6 +387,7 @@ class Jobs(Controller):
             failed=counted.failed,
             uncounted_terminated_pods=counted.uncounted,
             completed_indexes=jobindexes.text_of(counted.completed),
+            failed_indexes=_failed_indexes(job, counted),
         )
         if status != job.status:
             asks.append(_status(job, status))
@@ -358,6 +423,11 @@ class Jobs(Controller):
             yield _told(job, "Warning", f"Failed{verb.capitalize()}", f"Error {doing}: {outcome.message}")
 
 
+def _failed_indexes(job: Job, counted: Count) -> str | None:
+    """As a status tells them: only where an index may fail only so often."""
+    return jobindexes.text_of(counted.gave_up) if job.spec.backoff_limit_per_index is not None else None
+
+
 def _pending(counted: Count) -> tuple[list[str], list[str]]:
     return counted.uncounted.succeeded, counted.uncounted.failed
 
@@ -388,6 +458,7 @@ def _status(job: Job, status: JobStatus) -> Ask:
         "completionTime",
         "conditions",
         "completedIndexes",
+        "failedIndexes",
     )
     gone: dict[str, Any] = dict.fromkeys(names)
     uncounted = built(status.uncounted_terminated_pods or Uncounted())

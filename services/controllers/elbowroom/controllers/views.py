@@ -198,6 +198,38 @@ class ControllerRevision(Struct, frozen=True, kw_only=True, rename="camel", omit
     revision: int = 0
 
 
+class ExitCodes(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Which ends of containers a rule is about: of the named one, or of any."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: list[int] = []
+
+
+class ConditionPattern(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    type: str = ""
+    status: str = "True"
+
+
+class FailureRule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    action: str = ""
+    on_exit_codes: ExitCodes | None = None
+    on_pod_conditions: list[ConditionPattern] = []
+
+
+class FailurePolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    rules: list[FailureRule] = []
+
+
+class SuccessRule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    succeeded_indexes: str | None = None
+    succeeded_count: int | None = None
+
+
+class SuccessPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    rules: list[SuccessRule] = []
+
+
 class JobSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     parallelism: int = 1
     completions: int | None = None
@@ -210,6 +242,10 @@ class JobSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     pod_replacement_policy: str = ""
     completion_mode: str = "NonIndexed"
     managed_by: str | None = None
+    pod_failure_policy: FailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
 
     @property
     def indexes(self) -> int | None:
@@ -242,6 +278,7 @@ class JobStatus(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     ready: int | None = None
     uncounted_terminated_pods: Uncounted | None = None
     completed_indexes: str = ""
+    failed_indexes: str | None = None
 
     def condition(self, kind: str) -> JobCondition | None:
         """The condition of that type, if it holds."""
