@@ -1,6 +1,7 @@
 """What is remembered, or found by a shorter way, is what the long way finds."""
 
 import copy
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,11 @@ from apiserver_world import World, a_pod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elbowroom.api.gates import profile_of
 from elbowroom.api.quantity import parse
 from elbowroom.apiserver import metrics, patches, pod_validation, rbac, schema
+from elbowroom.apiserver.admission import chain
+from elbowroom.apiserver.admission_base import Attributes
 from elbowroom.apiserver.listing import filter_of
 from elbowroom.apiserver.patches import PatchError, merge_patch, strategic_patch
 from elbowroom.apiserver.pod_defaults import default_pod
@@ -20,6 +24,7 @@ from elbowroom.apiserver.pods import PodStrategy, _plain_update
 from elbowroom.apiserver.rbac import Decisions, Rbac
 from elbowroom.apiserver.semantics import same
 from elbowroom.apiserver.store import Record, Store, StoreReader
+from elbowroom.apiserver.strategy import Context
 from elbowroom.wire import ApiRequest
 
 POD = schema.find("", "v1", "Pod")
@@ -369,3 +374,72 @@ def test_requests_for_what_nobody_serves_are_told_apart_up_to_a_bound() -> None:
     assert sum(counted.values()) == metrics.KEYS_MAX + 51
     assert counted['apiserver_request_total{code="404",group="",resource="",subresource="",verb="OTHER",version=""}'] >= 50
     assert counted['apiserver_request_total{code="200",group="",resource="namespaces",subresource="",verb="GET",version="v1"}'] == 1
+
+
+# ---------------------------------------------------------------- what is shared, and who is asked
+
+_word = st.sampled_from(["", "a", "10.0.0.1", "10.0.0.2", "True"])
+_status_patch = st.fixed_dictionaries(
+    {},
+    optional={
+        "metadata": st.fixed_dictionaries({}, optional={"labels": st.dictionaries(st.just("x"), st.sampled_from(["a", None]))}),
+        "spec": st.fixed_dictionaries({}, optional={"nodeName": _word, "containers": st.just([{"name": "main", "image": "b"}])}),
+        "status": st.fixed_dictionaries(
+            {},
+            optional={
+                "podIP": _word,
+                "podIPs": st.lists(st.fixed_dictionaries({"ip": st.sampled_from(["10.0.0.1", "10.0.0.2"])}), max_size=2),
+                "conditions": st.lists(st.fixed_dictionaries({"type": st.sampled_from("AB"), "status": _word}), max_size=2),
+            },
+        ),
+    },
+)
+
+
+@given(st.lists(_status_patch, min_size=1, max_size=4))
+@settings(max_examples=30, deadline=None)
+def test_a_status_patch_changes_nothing_that_is_stored_but_by_a_write(given_patches: list[Any]) -> None:
+    world = World()
+    world.create("pods", a_pod("web"), "default")
+    stored = world.machine._store
+    for patch in given_patches:
+        before = stored.get("pods", "default", "web")
+        assert before is not None
+        was = copy.deepcopy(before.document)
+        world.patch("pods", "web", patch, namespace="default", subresource="status")
+        assert before.document == was == msgspec.json.decode(before.data)
+        after = stored.get("pods", "default", "web")
+        assert after is not None
+        assert after.document == msgspec.json.decode(after.data)
+
+
+def test_a_plugin_decides_nothing_about_resources_that_it_does_not_concern() -> None:
+    world = World()
+    document = {"metadata": {"name": "x", "namespace": "default", "labels": {"node-restriction.kubernetes.io/a": "b"}}, "spec": {}}
+    reader = StoreReader(world.machine._store)
+    nodes = ("system:nodes", "system:authenticated")
+    context = Context(world.now, random.Random(1), profile_of("v1.37", {}), reader, "system:node:n", nodes)
+    for plugin in chain(profile_of("v1.37", {})):
+        for resource in {"events", "nodes", "pods", "replicasets.apps", *plugin.concerns} - set(plugin.concerns or ("pods",)):
+            if not plugin.concerns:
+                continue
+            for operation, old in (("CREATE", None), ("UPDATE", document), ("DELETE", document)):
+                new = copy.deepcopy(document)
+                attributes = Attributes(operation, resource, "", "default", "x", new, old)
+                assert plugin.admit(context, attributes) is None
+                assert plugin.validate(context, attributes) is None
+                assert new == document
+
+
+@pytest.mark.parametrize("selector", ["spec.nodeName=a", "spec.nodeName==a", "spec.nodeName!=a", "spec.nodeName=a,metadata.name=x"])
+@pytest.mark.parametrize("namespace", ["", "default", "other"])
+def test_a_nodes_pods_are_found_as_any_selectors_are(selector: str, namespace: str) -> None:
+    world = World()
+    row = world.machine._registry.row_of(ApiRequest("list", "pods"))
+    wanted = filter_of(row, ApiRequest("list", "pods", namespace=namespace, query={"fieldSelector": selector}))
+    for node in ("", "a", "b"):
+        document = {"metadata": {"name": "x"}, "spec": {"nodeName": node} if node else {}}
+        record = Record("pods", "default", "x", 1, msgspec.json.encode(document))
+        fields = {"spec.nodeName": node, "metadata.name": "x"}
+        expected = namespace in ("", "default") and wanted.fields.matches(fields.__getitem__)
+        assert wanted.matches(record) is expected

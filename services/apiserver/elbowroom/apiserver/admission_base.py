@@ -39,6 +39,8 @@ class Plugin:
     """An admission plugin; the base lets everything pass."""
 
     name: str = ""
+    concerns: tuple[str, ...] = ()
+    """The resources that it decides anything about; none named: all."""
 
     def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
         """May change ``attributes.new`` in place, before validation (RC-25)."""

@@ -34,12 +34,19 @@ class Filter:
     fields: FieldSelector
     selects_all: bool = field(init=False)
     """Does it look at nothing but the namespace?"""
+    node: str | None = field(init=False)
+    """The node whose pods are meant, all of them, as a kubelet means them; None if anything else is asked."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "selects_all", self.labels.is_empty and self.fields.is_empty)
+        node = self.fields.exact(NODE_FIELD) if self.row.strategy.resource == "pods" else None
+        is_all = self.labels.is_empty and not self.namespace and len(self.fields.terms) == 1
+        object.__setattr__(self, "node", node if is_all else None)
 
     def matches(self, record: Record) -> bool:
         """Is it one of those? A document is looked into only where names do not tell: it may have to be parsed for that."""
+        if self.node is not None:
+            return self.node == node_of(record)
         if self.namespace and record.namespace != self.namespace:
             return False
         if self.selects_all:
@@ -58,6 +65,11 @@ class Filter:
             return readers[name](document_of(self.row, record))
 
         return self.fields.matches(read)
+
+
+def node_of(record: Record) -> str:
+    """The node of a pod; empty before it is bound."""
+    return str(record.document.get("spec", {}).get("nodeName", ""))
 
 
 def filter_of(row: Resource, request: ApiRequest) -> Filter:

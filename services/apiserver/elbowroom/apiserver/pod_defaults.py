@@ -39,16 +39,18 @@ def default_pod(pod: Document) -> None:
                 if not port.get("hostPort"):
                     port["hostPort"] = port.get("containerPort", 0)
     default_pod_spec(spec)
-    _pair_addresses(pod.get("status") or {})
+    if pod.get("status"):
+        pod["status"] = paired_addresses(pod["status"])
 
 
-def _pair_addresses(status: Document) -> None:
-    """``podIP`` is the first of ``podIPs``; where they differ, the old field counts."""
+def paired_addresses(status: Document) -> Document:
+    """The status, in which ``podIP`` is the first of ``podIPs``; where they differ, the old field counts."""
     address, addresses = status.get("podIP"), status.get("podIPs") or []
     if address and (not addresses or addresses[0].get("ip") != address):
-        status["podIPs"] = [{"ip": address}]
-    elif addresses and not address:
-        status["podIP"] = addresses[0].get("ip", "")
+        return {**status, "podIPs": [{"ip": address}]}
+    if addresses and not address:
+        return {**status, "podIP": addresses[0].get("ip", "")}
+    return status
 
 
 def _default_pod_level(pod: Document) -> None:

@@ -64,6 +64,8 @@ class Strategy:
     allows_create_on_update: bool = False
     unconditional_update: bool = True
     """A PUT without resourceVersion is accepted."""
+    spares_stored: bool = False
+    """Nothing that a patch left alone is changed in place, so that it may share it with the stored object."""
 
     @property
     def resource(self) -> str:

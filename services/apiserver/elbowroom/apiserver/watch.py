@@ -16,7 +16,7 @@ import msgspec
 from elbowroom.api.fielderrors import FieldError, forbidden, not_supported
 from elbowroom.apiserver import intake, statuses
 from elbowroom.apiserver.kinds.base import Resource
-from elbowroom.apiserver.listing import NODE_FIELD, Filter, copy_of, data_of, filter_of, snapshot
+from elbowroom.apiserver.listing import NODE_FIELD, Filter, copy_of, data_of, filter_of, node_of, snapshot
 from elbowroom.apiserver.statuses import ApiError
 from elbowroom.apiserver.store import Change, CompactedError, Record, Store
 from elbowroom.machine import Effect, Instant, Send, SetTimer, on_beat, seconds
@@ -202,9 +202,9 @@ class Watches:
         record, old = change.record, change.old
         keys = [(record.resource, "", ""), (record.resource, "metadata.name", record.name)]
         if record.resource == "pods":
-            node = _node_of(record)
+            node = node_of(record)
             keys.append(("pods", NODE_FIELD, node))
-            if old is not None and (before := _node_of(old)) != node:
+            if old is not None and (before := node_of(old)) != node:
                 keys.append(("pods", NODE_FIELD, before))
         return keys
 
@@ -365,10 +365,6 @@ class Watches:
             return []
         self._armed = at
         return [SetTimer(TIMER, at)]
-
-
-def _node_of(record: Record) -> str:
-    return str(record.document.get("spec", {}).get("nodeName", ""))
 
 
 def _as_of(row: Resource, old: Record, revision: int) -> bytes:

@@ -20,6 +20,7 @@ _MILLI_VALUE_MAX = INT64_MAX // 1000
 
 class LimitRanger(Plugin):
     name = "LimitRanger"
+    concerns = ("pods",)
 
     def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
         if _concerns(attributes):

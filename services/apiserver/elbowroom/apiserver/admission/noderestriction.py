@@ -32,6 +32,7 @@ Node = Mapping[str, Any]
 
 class NodeRestriction(Plugin):
     name = "NodeRestriction"
+    concerns = ("nodes", "leases.coordination.k8s.io", "pods")
 
     def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
         """Changes nothing, but upstream asks it together with those that do."""

@@ -8,6 +8,7 @@ NOT_READY = "node.kubernetes.io/not-ready"
 
 class TaintNodesByCondition(Plugin):
     name = "TaintNodesByCondition"
+    concerns = ("nodes",)
 
     def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
         if attributes.operation != "CREATE" or attributes.resource != "nodes" or attributes.subresource or attributes.new is None:

@@ -12,6 +12,7 @@ POD_GROUPS = "podgroups.scheduling.k8s.io"
 
 class Priority(Plugin):
     name = "Priority"
+    concerns = ("pods", POD_GROUPS, CLASSES)
 
     def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
         if attributes.resource == POD_GROUPS and attributes.operation == "CREATE" and attributes.new is not None:

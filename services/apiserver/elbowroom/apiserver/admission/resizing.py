@@ -22,6 +22,7 @@ POD_LEVEL = "InPlacePodLevelResourcesVerticalScaling"
 
 class NodeDeclaredFeatureValidator(Plugin):
     name = "NodeDeclaredFeatureValidator"
+    concerns = ("pods",)
 
     def validate(self, context: Context, attributes: Attributes) -> Refusal | None:
         change = _changed_bound_pod(attributes, ("", "resize"))
@@ -44,6 +45,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
 class PodResizeValidator(Plugin):
     name = "PodResizeValidator"
+    concerns = ("pods",)
 
     def validate(self, context: Context, attributes: Attributes) -> Refusal | None:
         change = _changed_bound_pod(attributes, ("resize",))

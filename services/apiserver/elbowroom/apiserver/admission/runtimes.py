@@ -10,6 +10,7 @@ from elbowroom.apiserver.strategy import Context
 
 class RuntimeClass(Plugin):
     name = "RuntimeClass"
+    concerns = ("pods",)
 
     def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
         if attributes.operation != "CREATE" or attributes.resource != "pods" or attributes.subresource or attributes.new is None:

@@ -9,6 +9,7 @@ _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 class DefaultTolerationSeconds(Plugin):
     name = "DefaultTolerationSeconds"
+    concerns = ("pods",)
 
     def admit(self, context: Context, attributes: Attributes) -> Refusal | None:
         if attributes.operation == "DELETE" or attributes.resource != "pods" or attributes.subresource or attributes.new is None:

@@ -51,6 +51,8 @@ from elbowroom.wire import ApiRequest, ApiResponse
 
 OBJECT_BYTES_MAX = 1_572_864
 """What a stored object may have (etcd's limit)."""
+GROWTH_MAX = 64
+"""An object is not so many times as long as what was sent of it, with all defaults and managed fields."""
 NAME_ATTEMPTS = 8
 
 
@@ -210,7 +212,8 @@ class Registry:
             raise statuses.internal("resourceVersion should not be set on objects to be created")
         if context.dry_run:
             return ApiResponse(201, msgspec.json.encode(document), tuple(context.warnings))
-        self._check_size(document)
+        if len(request.body) > OBJECT_BYTES_MAX // GROWTH_MAX:
+            self._check_size(document)
         self._write_also(context, write)
         record = write.put(strategy.resource, namespace, name, _stored_form(row, document))
         return ApiResponse(201, listing.data_of(row, record), tuple(context.warnings), record.revision)
@@ -343,7 +346,11 @@ class Registry:
         options = intake.write_options(request, "PatchOptions")
         context = _for(context, options)
         record = stored(self._store, row, request)
-        document = listing.copy_of(row, record)
+        if strategy.spares_stored and media != JSON_PATCH:
+            kept = listing.document_of(row, record)
+            document = {**kept, "metadata": dict(kept["metadata"])}
+        else:
+            document = listing.copy_of(row, record)
         if media != JSON_PATCH and b"managedFields" not in request.body:
             document["metadata"].pop("managedFields", None)  # nothing to patch and to decode; they stay as they are
         new = patched(context, self._rows.field(row), kind, media, request, document, options)
