@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from apiserver_world import World, a_node, a_pod
 
@@ -245,6 +246,28 @@ def test_a_budget_that_its_controller_has_not_seen_yet_makes_evictions_wait() ->
 def test_a_pod_that_is_not_ready_is_guarded_less(ready: bool, policy: str | None, status: int) -> None:
     spec = {} if policy is None else {"unhealthyPodEvictionPolicy": policy}
     assert evicted(under_a_budget(0, ready=ready, **spec)).status == status
+
+
+def test_an_eviction_that_cannot_delete_has_told_the_pod_and_paid_by_then() -> None:
+    world = under_a_budget(1)
+    answer = evicted(world, deleteOptions={"propagationPolicy": "x"})
+    assert (answer.status, answer.body["details"]["causes"][0]["field"]) == (422, "propagationPolicy")
+    pod = a_pod_of(world)
+    assert pod is not None and "deletionTimestamp" not in pod["metadata"]
+    assert any(condition["reason"] == "EvictionByEvictionAPI" for condition in pod["status"]["conditions"] if "reason" in condition)
+    budget = world.get("poddisruptionbudgets.policy", "b", namespace="default").body
+    assert budget["status"]["disruptionsAllowed"] == 0
+
+
+def test_two_ways_to_ask_for_a_trial_eviction_must_agree() -> None:
+    world = under_a_budget(1)
+    before = dict(world.disk)
+    request = requests.create("pods", {"metadata": {"name": "a"}, "deleteOptions": {"dryRun": ["All", "All"]}}, namespace="default",
+                              name="a", subresource="eviction")  # fmt: skip
+    answer = world.ask(msgspec.structs.replace(request, query={"dryRun": "All"}))
+    assert (answer.status, answer.body.get("reason", "")) == (500, "")
+    assert answer.message == "Non-matching dry-run options in request and content: [All] and [All All]"
+    assert world.disk == before
 
 
 def test_two_budgets_for_one_pod_are_an_error() -> None:

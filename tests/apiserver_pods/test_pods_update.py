@@ -123,6 +123,49 @@ def test_gates_may_go_and_a_gated_pod_may_become_choosier() -> None:
     assert "schedulingGates" not in bench.update(pod)["spec"]
 
 
+def with_terms(*terms: Document) -> Document:
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+
+
+WIDE, NARROW = {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "In", "values": ["x"]}
+TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+SHOWN = '{"MatchExpressions":[{"Key":"b","Operator":"In","Values":["x"]}],"MatchFields":null}'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "finding"),
+    [
+        ([{"matchExpressions": [WIDE]}], [{"matchExpressions": [WIDE, NARROW]}], ""),
+        (
+            [{"matchExpressions": [WIDE]}],
+            [{"matchExpressions": [NARROW]}],
+            f"{TERMS}[0]: Invalid value: {SHOWN}: only additions are allowed (no mutations or deletions)",
+        ),
+        (
+            [{}],
+            [{"matchExpressions": [NARROW]}],
+            f"{TERMS}[0]: Invalid value: {SHOWN}: only additions are allowed (no mutations or deletions)",
+        ),
+        (
+            [{"matchExpressions": [NARROW]}],
+            [{"matchExpressions": [NARROW]}, {}],
+            f'{TERMS}: Invalid value: [{SHOWN},{{"MatchExpressions":null,"MatchFields":null}}]: no additions/deletions to '
+            "non-empty NodeSelectorTerms list are allowed",
+        ),
+    ],
+)
+def test_the_terms_of_a_gated_pod_are_only_added_to(before: list[Document], after: list[Document], finding: str) -> None:
+    bench = Bench()
+    gated = {"schedulingGates": [{"name": "g"}], "affinity": with_terms(*before)}
+    bench.create({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": IMAGE}], **gated}})
+    pod = bench.pod()
+    pod["spec"]["affinity"] = with_terms(*after)
+    if finding:
+        assert refused(bench, pod) == finding
+    else:
+        assert bench.update(pod)["spec"]["affinity"] == with_terms(*after)
+
+
 # ---------------------------------------------------------------- status
 
 
@@ -171,6 +214,29 @@ def test_observed_generations_are_never_cleared() -> None:
             'status.podIPs[0]: Invalid value: "nope": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
         ),
         ({"observedGeneration": -1}, "status.observedGeneration: Invalid value: -1: must be a non-negative integer"),
+        (
+            {"conditions": [{"type": "X", "status": "True", "observedGeneration": -1}]},
+            "status.conditions[0].observedGeneration: Invalid value: -1: must be a non-negative integer",
+        ),
+        ({"podIP": "01.2.3.4"}, 'status.podIPs[0]: Invalid value: "01.2.3.4": must not have leading 0s'),
+        (
+            {"podIPs": [{"ip": "1.2.3.4"}, {"ip": "1.2.3.5"}]},
+            'status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.5"}]: may specify no more than one IP for each IP family',
+        ),
+        ({"hostIPs": [{"ip": "1.2.3.4"}]}, 'status.hostIPs[0].ip: Invalid value: "1.2.3.4": must be equal to `hostIP`'),
+        (
+            {"resourceClaimStatuses": [{"name": "x"}]},
+            'status.resourceClaimStatuses[0].name: Invalid value: "x": must match the name of an entry in `spec.resourceClaims`',
+        ),
+        (
+            {"containerStatuses": [{"name": "c", "user": {"linux": {"uid": -1, "gid": 1}}}]},
+            "status.containerStatuses[0].user.linux.uid: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+        ),
+        (
+            {"containerStatuses": [{"name": "c", "allocatedResourcesStatus": [{"name": "a.b/c"}]}]},
+            'status.containerStatuses[0].allocatedResourcesStatus[0].name: Invalid value: "a.b/c": must match one of the '
+            "container's resource requests",
+        ),
         (
             {"nominatedNodeName": "A b"},
             'status.nominatedNodeName: Invalid value: "A b": a lowercase RFC 1123 subdomain must consist',

@@ -40,6 +40,11 @@ def invalid_as_a_whole(field: str, detail: str) -> FieldError:
     return FieldError(field, "FieldValueInvalid", f"Invalid value: {detail}")
 
 
+def invalid_struct(field: str, struct: Any, detail: str) -> FieldError:
+    """``invalid`` of a struct of upstream's, whose fields are shown in their order."""
+    return FieldError(field, "FieldValueInvalid", f"Invalid value: {msgspec.json.encode(struct).decode()}: {detail}")
+
+
 def required(field: str, detail: str = "") -> FieldError:
     return FieldError(field, "FieldValueRequired", f"Required value: {detail}" if detail else "Required value")
 

@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from elbowroom.api import names
-from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_long
+from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, invalid_struct, not_supported, required, too_long
 from elbowroom.apiserver import localpaths
 from elbowroom.apiserver.internals import internal
 
@@ -68,11 +66,11 @@ def validate_container_context(spec: Node, container: Node, path: str) -> Errors
         shown = internal("SecurityContext", context)
         if context.get("privileged"):
             why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            errors.append(_invalid_struct(path, shown, why))
+            errors.append(invalid_struct(path, shown, why))
         for capability in (context.get("capabilities") or {}).get("add") or []:
             if capability == "CAP_SYS_ADMIN":
                 why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-                errors.append(_invalid_struct(path, shown, why))
+                errors.append(invalid_struct(path, shown, why))
     errors += _windows_options(context.get("windowsOptions"), f"{path}.windowsOptions")
     return errors + _apparmor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
@@ -101,11 +99,6 @@ def _choice(context: Node, field: str, path: str, known: tuple[str, ...]) -> Err
     return [] if value is None or value in known else [not_supported(f"{path}.{field}", value, known)]
 
 
-def _invalid_struct(path: str, shown: Any, why: str) -> FieldError:
-    """Upstream shows its own struct, the fields in their order."""
-    return FieldError(path, "FieldValueInvalid", f"Invalid value: {msgspec.json.encode(shown).decode()}: {why}")
-
-
 def _seccomp(profile: Node | None, path: str) -> Errors:
     if profile is None:
         return []
@@ -118,7 +111,7 @@ def _seccomp(profile: Node | None, path: str) -> Errors:
             errors += localpaths.descending(local, f"{path}.localhostProfile")
     elif local is not None:
         why = "can only be set when seccomp type is Localhost"
-        errors.append(_invalid_struct(f"{path}.localhostProfile", internal("SeccompProfile", profile), why))
+        errors.append(invalid_struct(f"{path}.localhostProfile", internal("SeccompProfile", profile), why))
     return errors
 
 

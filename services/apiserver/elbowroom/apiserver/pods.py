@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from elbowroom.api import names
-from elbowroom.api.fielderrors import FieldError, forbidden, invalid, required
+from elbowroom.api.fielderrors import FieldError, forbidden, invalid, invalid_struct, required
 from elbowroom.api.gates import Profile
 from elbowroom.api.resources import qos_class
+from elbowroom.apiserver.internals import internal
 from elbowroom.apiserver.pod_annotations import MIRROR, validate_annotation_updates
-from elbowroom.apiserver.pod_defaults import default_pod, default_pod_level_limits, merge_match_label_keys, paired_addresses
+from elbowroom.apiserver.pod_defaults import default_pod, default_pod_level_limits, merge_match_label_keys
+from elbowroom.apiserver.pod_status_validation import validate_status_update
 from elbowroom.apiserver.pod_validation import (
     INT32_MAX,
     validate_created_pod,
@@ -97,11 +98,6 @@ class PodStrategy(Strategy):
 class PodStatusStrategy(PodStrategy):
     """``pods/status``: the status, labels and annotations; the spec stays (I-02)."""
 
-    spares_stored = True
-
-    def default(self, document: Document) -> None:
-        document["status"] = paired_addresses(document.get("status") or {})
-
     def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
         new["spec"] = old["spec"]
         _put_back(new["metadata"], old["metadata"], ("deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences"))
@@ -119,7 +115,7 @@ class PodStatusStrategy(PodStrategy):
         new["status"] = status
 
     def validate_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> Errors:
-        return _status_update(context.profile, new, old)
+        return validate_status_update(context.profile, new, old)
 
     def spec_changed(self, new: Document, old: Mapping[str, Any]) -> bool:
         return False
@@ -308,20 +304,23 @@ def _node_affinity_additions(new: Node, old: Node) -> Errors:
         return []
     after = (new.get(field) or {}).get("nodeSelectorTerms") or []
     if len(after) != len(before):
-        return [
-            invalid(f"{path}.nodeSelectorTerms", after, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
-        ]
+        why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        shown = [internal("NodeSelectorTerm", term) for term in after] or None
+        return [invalid_struct(f"{path}.nodeSelectorTerms", shown, why)]
     errors: Errors = []
     for index, (wider, narrower) in enumerate(zip(before, after, strict=True)):
-        for part in ("matchExpressions", "matchFields"):
-            kept = (narrower.get(part) or [])[: len(wider.get(part) or [])]
-            if not wider.get(part) and not wider.get("matchExpressions") and not wider.get("matchFields"):
-                continue
-            if not same(kept, wider.get(part) or []):
-                why = "only additions are allowed (no mutations or deletions)"
-                errors.append(invalid(f"{path}.nodeSelectorTerms[{index}]", narrower, why))
-                break
+        if not _is_added_to(narrower, wider):
+            why = "only additions are allowed (no mutations or deletions)"
+            errors.append(invalid_struct(f"{path}.nodeSelectorTerms[{index}]", internal("NodeSelectorTerm", narrower), why))
     return errors
+
+
+def _is_added_to(after: Node, before: Node) -> bool:
+    """Has the term all that it had, in its place? One that had nothing, which matches nothing, stays so."""
+    parts = ("matchExpressions", "matchFields")
+    if not any(before.get(part) for part in parts):
+        return not any(after.get(part) for part in parts)
+    return all(same((after.get(part) or [])[: len(before.get(part) or [])], before.get(part) or []) for part in parts)
 
 
 # ---------------------------------------------------------------- status
@@ -339,57 +338,6 @@ def _with_generations(conditions: Sequence[Document], before: Sequence[Node]) ->
         keeps = not condition.get("observedGeneration") and generation
         found.append({**condition, "observedGeneration": generation} if keeps else condition)
     return found
-
-
-def _status_update(profile: Profile, new: Node, old: Node) -> Errors:
-    errors = validate_annotation_updates(new, old)
-    status, before = new["status"], old.get("status") or {}
-    for index, condition in enumerate(status.get("conditions") or []):
-        kind = condition.get("type", "")
-        if kind not in ("PodScheduled", "Ready", "Initialized"):
-            errors += [invalid(f"status.conditions[{index}].Type", kind, why) for why in names.qualified_name(kind)]
-    nominated = status.get("nominatedNodeName")
-    if nominated and nominated != before.get("nominatedNodeName"):
-        errors += [invalid("status.nominatedNodeName", nominated, why) for why in names.dns1123_subdomain(nominated)]
-        # The policy that keeps a resize's preemption there needs what upstream forbids.
-        if old["spec"].get("nodeName") and profile.nomination_tracking != "nominatedNodeName":
-            errors.append(forbidden("status.nominatedNodeName", "may not be set on pods that are already bound to a node"))
-    if status.get("observedGeneration", 0) < 0:
-        errors.append(invalid("status.observedGeneration", status["observedGeneration"], "must be a non-negative integer"))
-    if status.get("qosClass", "") != before.get("qosClass", ""):
-        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
-    for field, spec_field in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
-        errors += _state_transitions(status.get(field) or [], before.get(field) or [], f"status.{field}", old["spec"], spec_field)
-    return errors + _addresses(status, before)
-
-
-def _state_transitions(new: Sequence[Node], old: Sequence[Node], path: str, spec: Node, field: str) -> Errors:
-    """A container that ended for good stays ended."""
-    errors: Errors = []
-    containers = {container.get("name"): container for container in spec.get(field) or []}
-    after = {status.get("name"): status for status in new}
-    for index, status in enumerate(old):
-        ended, name = (status.get("state") or {}).get("terminated"), status.get("name")
-        if ended is None or name not in after or (after[name].get("state") or {}).get("terminated") is not None:
-            continue
-        container = containers.get(name) or {}
-        policy = container.get("restartPolicy") or spec.get("restartPolicy")
-        again = policy == "Always" or (policy == "OnFailure" and ended.get("exitCode", 0) != 0)
-        if not again and not container.get("restartPolicyRules"):
-            errors.append(forbidden(f"{path}[{index}].state", "may not be transitioned to non-terminated state"))
-    return errors
-
-
-def _addresses(status: Node, before: Node) -> Errors:
-    errors: Errors = []
-    for field in ("podIPs", "hostIPs"):
-        stored = [entry.get("ip") for entry in before.get(field) or []]
-        for index, entry in enumerate(status.get(field) or []):
-            address = entry.get("ip", "")
-            if address not in stored and not names.is_ip(address):
-                why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-                errors.append(invalid(f"status.{field}[{index}]", address, why))
-    return errors
 
 
 # ---------------------------------------------------------------- resize

@@ -6,7 +6,7 @@ from elbowroom.apiserver.kinds.base import Resource
 from elbowroom.apiserver.registry.deleting import Deleting, check_preconditions, precondition_failed
 from elbowroom.apiserver.registry.rows import stored
 from elbowroom.apiserver.registry.writes import Write
-from elbowroom.apiserver.store import Store
+from elbowroom.apiserver.store import Record, Store
 from elbowroom.apiserver.strategy import Context
 from elbowroom.wire import ApiRequest, ApiResponse
 
@@ -52,23 +52,33 @@ class PodCalls:
         context.warnings.extend(warnings)
         if eviction["metadata"].get("name", "") != request.name:
             raise statuses.bad_request("name in URL does not match name in Eviction object")
+        said = eviction.get("deleteOptions", {})
+        if options.dry_run and said.get("dryRun", ["All"]) != ["All"]:
+            shown = " ".join(said["dryRun"])
+            raise statuses.ApiError(500, "", f"Non-matching dry-run options in request and content: [All] and [{shown}]")
         record = stored(self._store, self._row, request)
         verdict = podverbs.judge_eviction(
             record.document, self._store.objects("poddisruptionbudgets.policy", record.namespace), context.now
         )
         if verdict.refusal is not None:
             raise verdict.refusal
-        # Before anything is written; upstream has marked the pod and charged the budget by then, refused or not.
-        wanted = intake.delete_options_of(eviction.get("deleteOptions", {}))
+        try:
+            wanted = intake.delete_options_of(said)
+        except statuses.ApiError as why:
+            if not options.dry_run and not said.get("dryRun"):
+                self._mark(context, write, record, verdict)
+            return why.response()  # upstream learns that it cannot delete so once it has told the pod why it goes
         check_preconditions(self._row.strategy, record, wanted)
-        dry_run = options.dry_run or wanted.dry_run
-        if not dry_run:
-            if verdict.budget is not None:
-                budget = verdict.budget
-                write.put("poddisruptionbudgets.policy", record.namespace, budget["metadata"]["name"], budget)
-            pod = record.copy()
-            podverbs.tell_of_eviction(pod, context.now)
-            record = write.put("pods", record.namespace, record.name, pod)
+        if not options.dry_run and not wanted.dry_run:
+            record = self._mark(context, write, record, verdict)
             told = DeleteOptions(wanted.grace_seconds, None, None, wanted.orphan, wanted.propagation)
             self._deleting.remove(context, write, self._row, record, told)
         return ApiResponse(201, statuses.success(201, says_code=True), tuple(context.warnings), self._store.revision)
+
+    def _mark(self, context: Context, write: Write, record: Record, verdict: podverbs.Verdict) -> Record:
+        """Charge the budget and tell the pod why it goes."""
+        if verdict.budget is not None:
+            write.put("poddisruptionbudgets.policy", record.namespace, verdict.budget["metadata"]["name"], verdict.budget)
+        pod = record.copy()
+        podverbs.tell_of_eviction(pod, context.now)
+        return write.put("pods", record.namespace, record.name, pod)

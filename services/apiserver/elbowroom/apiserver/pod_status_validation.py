@@ -1,0 +1,170 @@
+"""What upstream refuses in a pod's status, in its words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from elbowroom.api import names
+from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from elbowroom.api.gates import Profile
+from elbowroom.apiserver.pod_annotations import validate_annotation_updates
+
+Errors = list[FieldError]
+Node = Mapping[str, Any]
+
+_GENERATION = "must be a non-negative integer"
+_ID_MAX = 2**31 - 1
+_ID_RANGE = f"must be between 0 and {_ID_MAX}, inclusive"
+_HEALTH = ("Healthy", "Unhealthy", "Unknown")
+_STATUSES = (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"))
+
+
+def _each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
+    for index, item in enumerate(items or []):
+        yield f"{path}[{index}]", item
+
+
+def validate_status_update(profile: Profile, new: Node, old: Node) -> Errors:
+    """All errors of an update of ``pods/status``."""
+    errors = validate_annotation_updates(new, old)
+    status, before, spec = new["status"], old.get("status") or {}, old["spec"]
+    for at, condition in _each("status.conditions", status.get("conditions")):
+        generation, kind = condition.get("observedGeneration", 0), condition.get("type", "")
+        if generation < 0:
+            errors.append(invalid(f"{at}.observedGeneration", generation, _GENERATION))
+        if kind not in ("PodScheduled", "Ready", "Initialized"):
+            errors += [invalid(f"{at}.Type", kind, why) for why in names.qualified_name(kind)]
+    nominated = status.get("nominatedNodeName")
+    if nominated and nominated != before.get("nominatedNodeName"):
+        errors += [invalid("status.nominatedNodeName", nominated, why) for why in names.dns1123_subdomain(nominated)]
+        # The policy that keeps a resize's preemption there needs what upstream forbids.
+        if spec.get("nodeName") and profile.nomination_tracking != "nominatedNodeName":
+            errors.append(forbidden("status.nominatedNodeName", "may not be set on pods that are already bound to a node"))
+    if status.get("observedGeneration", 0) < 0:
+        errors.append(invalid("status.observedGeneration", status["observedGeneration"], _GENERATION))
+    if status.get("qosClass", "") != before.get("qosClass", ""):
+        errors.append(invalid("status.qosClass", status.get("qosClass", ""), "field is immutable"))
+    errors += _transitions(status, before, spec)
+    errors += _claims(status.get("resourceClaimStatuses"), spec, "status.resourceClaimStatuses")
+    errors += _addresses(status, before)
+    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        for at, one in _each(f"status.{field}", status.get(field)):
+            errors += _user(one.get("user") or {}, spec, f"{at}.user.linux")
+    for field, which in _STATUSES:
+        for at, one in _each(f"status.{field}", status.get(field)):
+            errors += _allocated(one, spec.get(which) or [], f"{at}.allocatedResourcesStatus")
+    return errors + [
+        forbidden(f"{at}.allocatedResourcesStatus", "must not be specified in container status")
+        for at, one in _each("status.ephemeralContainerStatuses", status.get("ephemeralContainerStatuses"))
+        if one.get("allocatedResourcesStatus")
+    ]
+
+
+# ---------------------------------------------------------------- what ended stays ended
+
+
+def _transitions(status: Node, before: Node, spec: Node) -> Errors:
+    errors: Errors = []
+    all_again = any(
+        rule.get("action") == "RestartAllContainers"
+        for _, field in _STATUSES
+        for container in spec.get(field) or []
+        for rule in container.get("restartPolicyRules") or []
+    )
+    for field, which in (*_STATUSES, ("ephemeralContainerStatuses", "")):
+        if all_again and which:
+            continue  # any of them may begin anew
+        containers = {container.get("name"): container for container in spec.get(which) or []} if which else {}
+        after = {one.get("name"): one for one in reversed(status.get(field) or [])}
+        for at, one in _each(f"status.{field}", before.get(field)):
+            ended, name = (one.get("state") or {}).get("terminated"), one.get("name")
+            if ended is None or name not in after or (after[name].get("state") or {}).get("terminated") is not None:
+                continue
+            container = containers.get(name)
+            if container is None or not _begins_again(container, spec, ended.get("exitCode", 0)):
+                errors.append(forbidden(f"{at}.state", "may not be transitioned to non-terminated state"))
+    return errors
+
+
+def _begins_again(container: Node, spec: Node, exit_code: int) -> bool:
+    own = container.get("restartPolicy")
+    if own is not None:
+        for rule in container.get("restartPolicyRules") or []:
+            codes = rule.get("exitCodes") or {}
+            if (exit_code in (codes.get("values") or [])) == (codes.get("operator") == "In"):
+                return True
+    policy = own or spec.get("restartPolicy")
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _claims(claims: Sequence[Node] | None, spec: Node, path: str) -> Errors:
+    errors: Errors = []
+    known = [claim.get("name", "") for claim in spec.get("resourceClaims") or []]
+    seen: set[str] = set()
+    for at, claim in _each(path, claims):
+        name, made = claim.get("name", ""), claim.get("resourceClaimName")
+        if name not in known:
+            errors.append(invalid(f"{at}.name", name, "must match the name of an entry in `spec.resourceClaims`"))
+        if name in seen:
+            errors.append(duplicate(f"{at}.name", name))
+        seen.add(name)
+        if made is not None:
+            errors += [invalid(f"{at}.resourceClaimName", made, why) for why in names.dns1123_subdomain(made)]
+    return errors
+
+
+def _addresses(status: Node, before: Node) -> Errors:
+    errors: Errors = []
+    for field in ("podIPs", "hostIPs"):
+        stored = [entry.get("ip") for entry in before.get(field) or []]
+        said = [entry.get("ip", "") for entry in status.get(field) or []]
+        if field == "hostIPs" and said and status.get("hostIP", "") != said[0]:
+            errors.append(invalid("status.hostIPs[0].ip", said[0], "must be equal to `hostIP`"))
+        for at, address in _each(f"status.{field}", said):
+            if address not in stored:
+                errors += [invalid(at, address, why) for why in names.ip_address(address)]
+        if len(said) > 1 and all(map(names.is_ip, said)) and (len(said) > 2 or len({":" in one for one in said}) == 1):
+            shown = [{"IP": one} for one in said]
+            errors.append(invalid(f"status.{field}", shown, "may specify no more than one IP for each IP family"))
+    return errors
+
+
+def _user(user: Node, spec: Node, path: str) -> Errors:
+    linux = user.get("linux")
+    if linux is None:
+        return []
+    if (spec.get("os") or {}).get("name") == "windows":
+        return [forbidden(path, "cannot be set for a windows pod")]
+    ids = [(f"{path}.uid", linux.get("uid", 0)), (f"{path}.gid", linux.get("gid", 0))]
+    ids += _each(f"{path}.supplementalGroups", linux.get("supplementalGroups"))
+    return [invalid(at, number, _ID_RANGE) for at, number in ids if not 0 <= number <= _ID_MAX]
+
+
+def _allocated(status: Node, containers: Sequence[Node], path: str) -> Errors:
+    """The health of what a container was given: only of what it asks for."""
+    errors: Errors = []
+    container = next((one for one in containers if one.get("name") == status.get("name")), None)
+    own: Node = (container or {}).get("resources") or {}
+    claims = [
+        f"claim:{one.get('name', '')}" + (f"/{one['request']}" if one.get("request") else "") for one in own.get("claims") or []
+    ]
+    for at, resource in _each(path, status.get("allocatedResourcesStatus")):
+        name = resource.get("name", "")
+        if container is not None and name.startswith("claim:") and name not in claims:
+            form = "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
+            errors.append(invalid(f"{at}.name", name, f"must match one of the container's resource claims in a format {form}"))
+        elif container is not None and not name.startswith("claim:") and name not in (own.get("requests") or {}):
+            errors.append(invalid(f"{at}.name", name, "must match one of the container's resource requests"))
+        seen: set[str] = set()
+        for where, part in _each(f"{at}.resources", resource.get("resources")):
+            health, identity = part.get("health", ""), part.get("resourceID", "")
+            if health not in _HEALTH:
+                errors.append(not_supported(f"{where}.health", health, _HEALTH))
+            if part.get("message") == "":
+                errors.append(required(f"{where}.message", "must be non-empty if specified"))
+            if identity in seen:
+                errors.append(duplicate(f"{where}.resourceID", identity))
+            seen.add(identity)
+    return errors
