@@ -8,7 +8,7 @@ from elbowroom.api.gates import Profile
 from elbowroom.api.resources import qos_class
 from elbowroom.apiserver.internals import internal
 from elbowroom.apiserver.pod_annotations import MIRROR, validate_annotation_updates
-from elbowroom.apiserver.pod_defaults import default_pod, default_pod_level_limits, merge_match_label_keys
+from elbowroom.apiserver.pod_defaults import default_pod, default_pod_level_limits, merge_match_label_keys, paired_addresses
 from elbowroom.apiserver.pod_status_validation import validate_status_update
 from elbowroom.apiserver.pod_validation import (
     INT32_MAX,
@@ -97,6 +97,11 @@ class PodStrategy(Strategy):
 
 class PodStatusStrategy(PodStrategy):
     """``pods/status``: the status, labels and annotations; the spec stays (I-02)."""
+
+    spares_stored = True
+
+    def default(self, document: Document) -> None:
+        document["status"] = paired_addresses(document.get("status") or {})
 
     def prepare_update(self, context: Context, new: Document, old: Mapping[str, Any]) -> None:
         new["spec"] = old["spec"]
