@@ -288,3 +288,20 @@ def test_where_clocks_jump_times_prove_nothing() -> None:
     assert "I-19" in broken(records)
     records.insert(0, {"kind": "fault.begin", "proc": "nemesis", "node": "", "name": "clock step", "args": {}})
     assert "I-19" not in broken(records)
+
+
+def test_a_container_whose_image_changed_is_made_anew() -> None:
+    records = a_good_run()
+    stopped_for_nothing(records)
+    nth(records, "rt.create")["image"] = "one"
+    nth(records, "rt.create", 2)["image"] = "one"
+    assert "I-18" in broken(records)
+    nth(records, "rt.create", 2)["image"] = "two"
+    assert "I-18" not in broken(records)
+
+
+def test_a_limit_counts_as_the_cgroup_will_hold_it() -> None:
+    for extra, held in ((4095, True), (4096, False)):
+        records = a_good_run()
+        nth(records, "rt.update.begin", 1)["cfg"]["memory_limit_bytes"] += extra
+        assert ("I-15" not in broken(records)) is held

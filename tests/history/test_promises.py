@@ -534,3 +534,11 @@ def test_a_fault_that_was_planned_and_never_fired_makes_a_run_unknown() -> None:
     fired = {"kind": "fault.begin", "proc": "nemesis", "inc": 0, "name": "crash", "args": {"machine": "kubelet/n1", "label": "K4"}}
     over = fired | {"kind": "fault.end", "args": {"machine": "kubelet/n1"}}
     assert judge(history_of([planned, fired, over, *a_good_run()])).verdict == "valid"
+
+
+def test_what_a_client_writes_into_a_status_is_the_clients() -> None:
+    records = a_good_run()
+    put_object(-2, phase="Pending")(records)
+    assert "I-45" in broken(records)
+    nth(records, "commit", -2).update(user="admin", sub="status")
+    assert "I-45" not in broken(records)

@@ -19,7 +19,7 @@ class UnreadableHistoryError(Exception):
 def load(path: str | Path) -> History:
     """The history in a directory (``*.jsonl``, also in folders below) or in one file.
 
-    A last line that a dying process left half written is counted as damage, not refused. Of a run that goes on, what happened
+    A last line that a dying process left half written is counted as damage, not refused; a file of nothing else is no history. Of a run that goes on, what happened
     until now is read: its files are read one after the other, and what one tells of a later moment has its causes in another that
     was read before. (Every process writes a record down before anything shows to others, so until one moment none is missing.)
     """
@@ -47,6 +47,8 @@ def load(path: str | Path) -> History:
                 records.append(pool.record(record))
             else:
                 damaged += 1
+    if damaged and not records:
+        raise UnreadableHistoryError(f"no history at {place}: none of its {damaged} lines is a record")
     if any(file.stat().st_mtime_ns >= growing_since for file in files):
         records = [record for record in records if record.get("mono_ns", 0) <= began]
     return History.of(records, damaged)

@@ -12,6 +12,8 @@ from elbowroom.history.records import History, Record, Violation
 
 PLACES = {"cpuset_cpus", "cpuset_mems"}
 """An update of these alone moves a container, and says nothing of its size."""
+PAGE_BYTES = 4096
+"""A cgroup holds whole ones of these."""
 LOOP = 3
 """So many successful updates of a container with the same values for one allocation are a loop. Two can be right: memory first,
 then a cpu request that rounds to the same shares."""
@@ -183,6 +185,7 @@ def containers_stay_within_their_pod(history: History) -> Iterator[Violation]:
                     yield Violation("I-15", f"{record['pod']} is left {lowered}, its containers have {total} together", (record,))
         elif record["container"] in containers[uid]:  # not one of whose end its kubelet has not heard yet
             limit, new = pods.get(uid), record["cfg"].get("memory_limit_bytes", 0)
+            new -= new % PAGE_BYTES  # as its cgroup will hold it
             after = {**containers[uid], **({record["container"]: new} if new > 0 else {})}
             total = sum(each for each in after.values() if each is not None)
             if uid not in excused and limit is not None and total > limit:
@@ -228,7 +231,7 @@ def restarts_are_counted(history: History) -> Iterator[Violation]:
     """I-18: each instance of a container counts one more than the one before, which has ended: by itself, or because a new
     allocation of its pod asked for it.
 
-    Whose container is stopped though its pod stays, had a resource resized that wants a restart.
+    Whose container is stopped though its pod stays, had a resource resized that wants a restart, or was given another image.
     """
     last: dict[str, dict[tuple[str, str], Record]] = defaultdict(dict)
     ended: dict[str, Record] = {}
@@ -257,7 +260,12 @@ def restarts_are_counted(history: History) -> Iterator[Violation]:
         end = ended.get(before["container"])
         if end is None:
             yield Violation("I-18", f"{record['container']} was made before {before['container']} ended", (before, record))
-        elif end.get("stopped") and end.get("ran", True) and record["uid"] not in resized:
+        elif (
+            end.get("stopped")
+            and end.get("ran", True)
+            and record["uid"] not in resized
+            and record.get("image") == before.get("image")
+        ):
             yield Violation("I-18", f"{before['container']} was stopped and made anew, and nothing was resized", (end, record))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from elbowroom.history.limits import changes_keep_to_limit_ranges
 from elbowroom.history.processors import processors, processors_are_accounted_for
-from elbowroom.history.reading import ENDED, RESOURCES, Invariant, amount_of, commits, vector_of
+from elbowroom.history.reading import ENDED, RESOURCES, Invariant, amount_of, commits, is_of_the_cluster, vector_of
 from elbowroom.history.records import History, Record, Violation
 
 PHASES = ("", "Pending", "Running", *ENDED)
@@ -110,7 +110,10 @@ def one_of_each_container(history: History) -> Iterator[Violation]:
 
 
 def phases_go_on(history: History) -> Iterator[Violation]:
-    """I-45: a pod's phase never goes back, and a container's id changes only with its count of restarts, which never falls."""
+    """I-45: a pod's phase never goes back, and a container's id changes only with its count of restarts, which never falls.
+
+    What a client itself writes into a status is the client's; from there on it is judged again.
+    """
     last: dict[str, Record] = {}
     for record in commits(history):
         facts = record.get("obj") or {}
@@ -118,7 +121,7 @@ def phases_go_on(history: History) -> Iterator[Violation]:
             continue
         before = last.get(record["uid"])
         last[record["uid"]] = record
-        if before is None:
+        if before is None or (record["sub"] == "status" and not is_of_the_cluster(record)):
             continue
         was, now = before["obj"]["phase"], facts["phase"]
         if was in PHASES and now in PHASES and (PHASES.index(now) < PHASES.index(was) or (was in ENDED and now != was)):

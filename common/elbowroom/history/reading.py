@@ -12,6 +12,7 @@ RESOURCES = ("cpu", "memory")
 PARTS = ("requests", "limits")
 SECOND = 1_000_000_000
 ENDED = ("Succeeded", "Failed")
+OWN_USERS = ("system:apiserver", "system:kube-controller-manager", "system:kube-scheduler")
 
 
 def commits(history: History) -> Sequence[Record]:
@@ -39,6 +40,12 @@ def _commits_by_life(history: History) -> Sequence[tuple[int, Record]]:
         else:
             known[life, record["rev"]] = record
     return tuple((place[0], known[place]) for place in sorted(known))
+
+
+def is_of_the_cluster(commit: Record) -> bool:
+    """Was it written by a component of the control plane or by a kubelet? Of what is read anew at a start nobody knows."""
+    user = commit["user"]
+    return commit["verb"] == "recovered" or user.startswith("system:node:") or user in OWN_USERS
 
 
 def forgets(recovered: Record) -> bool:

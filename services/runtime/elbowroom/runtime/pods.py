@@ -173,7 +173,7 @@ def create(record: SandboxRecord, request: CreateContainer, hierarchy: Hierarchy
     cfg = config(request.resources)
     if request.memory_request_bytes:
         cfg["memory_request_bytes"] = request.memory_request_bytes
-    created = Note("rt.create", _facts(record, container, attempt=request.attempt, cfg=cfg))
+    created = Note("rt.create", _facts(record, container, attempt=request.attempt, image=request.image, cfg=cfg))
     return Turn(after, (created, _limit(after, container)), (_event(record, container.container, "created"),))
 
 
