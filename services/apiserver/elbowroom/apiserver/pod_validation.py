@@ -136,7 +136,7 @@ def _is_sound(raw: bytes, assigned: bool) -> bool:
 
 @lru_cache(1024)
 def _has_sound_amounts(raw: bytes) -> bool:
-    return not _requirements(_decode(raw), "", _container_resource_name)
+    return not _requirements(_decode(raw), "", container_resource_name_errors)
 
 
 def validate_created_pod(pod: Node, *, assigned: bool = False) -> Errors:
@@ -189,7 +189,7 @@ def validate_pod_spec(spec: Node, path: str, old: Node | None = None, *, assigne
     if spec.get("preemptionPolicy") is not None:
         errors += _one_of(f"{path}.preemptionPolicy", spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"))
     if spec.get("overhead"):
-        errors += _requirements({"limits": spec["overhead"]}, f"{path}.overhead", _container_resource_name)
+        errors += _requirements({"limits": spec["overhead"]}, f"{path}.overhead", container_resource_name_errors)
     errors += pod_security.validate_os(spec, path)
     group = spec.get("schedulingGroup")
     if group is not None and group.get("podGroupName") is None:
@@ -293,7 +293,7 @@ def _container(spec: Node, container: Node, path: str, volumes: Mapping[str, Nod
     errors += pod_volumes.validate_devices(container, f"{path}.volumeDevices", volumes)
     errors += _one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), ("Always", "IfNotPresent", "Never"))
     claims = [claim.get("name", "") for claim in spec.get("resourceClaims") or []]
-    errors += _requirements(container.get("resources") or {}, f"{path}.resources", _container_resource_name, claims)
+    errors += _requirements(container.get("resources") or {}, f"{path}.resources", container_resource_name_errors, claims)
     errors += _resize_policy(container.get("resizePolicy"), f"{path}.resizePolicy", spec.get("restartPolicy"))
     return errors + pod_security.validate_container_context(spec, container, f"{path}.securityContext")
 
@@ -469,20 +469,27 @@ def _is_extended(name: str) -> bool:
     return not _is_native(name) and not name.startswith("requests.") and not names.qualified_name(f"requests.{name}")
 
 
+def may_be_overcommitted(name: str) -> bool:
+    """May its limit be more than what is requested of it?"""
+    return _is_native(name) and not _is_hugepages(name)
+
+
 def is_integer_resource(name: str) -> bool:
     """Is there no half of it?"""
     return name in _INTEGERS or _is_extended(name)
 
 
-def _resource_name(name: str, path: str) -> Errors:
+def resource_name_errors(name: str, path: str) -> Errors:
+    """What is wrong with the name of any resource."""
     errors = _named(path, name, names.qualified_name)
     if not errors and "/" not in name and name not in _STANDARD and not name.removeprefix("requests.").startswith("hugepages-"):
         errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
     return errors
 
 
-def _container_resource_name(name: str, path: str) -> Errors:
-    errors = _resource_name(name, path)
+def container_resource_name_errors(name: str, path: str) -> Errors:
+    """What is wrong with the name of a resource that a container asks for."""
+    errors = resource_name_errors(name, path)
     if "/" not in name:
         if name not in _COMPUTE and not _is_hugepages(name):
             errors.append(invalid(path, name, "must be a standard resource for containers"))
@@ -492,7 +499,7 @@ def _container_resource_name(name: str, path: str) -> Errors:
 
 
 def _pod_resource_name(name: str, path: str) -> Errors:
-    errors = _resource_name(name, path)
+    errors = resource_name_errors(name, path)
     if not errors and not resources.is_pod_level_resource(name):
         errors.append(not_supported(path, name, ("cpu", "hugepages-", "memory")))
     return errors
@@ -524,7 +531,7 @@ def _requirements(own: Node, path: str, check_name: Callable[[str, str], Errors]
             errors += check_name(name, at) + _amount(name, quantity, at)
             if field == "limits":
                 continue
-            limit, overcommits = limits.get(name), _is_native(name) and not _is_hugepages(name)
+            limit, overcommits = limits.get(name), may_be_overcommitted(name)
             if limit is None:
                 if not overcommits:
                     errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))

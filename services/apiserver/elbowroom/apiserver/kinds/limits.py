@@ -4,9 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from elbowroom.api import quantity
-from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, required
+from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, invalid_struct, required
 from elbowroom.api.names import qualified_name
 from elbowroom.apiserver.kinds.base import Resource, with_status
+from elbowroom.apiserver.pod_validation import (
+    container_resource_name_errors,
+    is_integer_resource,
+    may_be_overcommitted,
+    resource_name_errors,
+)
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 _CONTAINER_RESOURCES = ("cpu", "memory", "ephemeral-storage")
@@ -16,7 +22,6 @@ _COUNTED = (
     *("services.nodeports", "services.loadbalancers"),
 )
 _STANDARD_QUOTA = (*_COMPUTE, *_COUNTED, "requests.storage")
-_STANDARD_RESOURCES = (*_STANDARD_QUOTA, "storage")
 _LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
 
@@ -44,8 +49,9 @@ def _limit_range_errors(limit_range: Document) -> list[FieldError]:
     taken: set[str] = set()
     for index, item in enumerate(limit_range.get("spec", {}).get("limits") or ()):
         at, kind = f"spec.limits[{index}]", item.get("type", "")
-        found += [invalid(f"{at}.type", kind, finding) for finding in qualified_name(kind)]
-        if kind and "/" not in kind and kind not in _LIMIT_TYPES:
+        findings = qualified_name(kind)
+        found += [invalid(f"{at}.type", kind, finding) for finding in findings]
+        if not findings and "/" not in kind and kind not in _LIMIT_TYPES:
             found.append(invalid(f"{at}.type", kind, "must be a standard limit type or fully qualified"))
         if kind in taken:
             found.append(duplicate(f"{at}.type", kind))
@@ -63,27 +69,14 @@ def _limit_errors(item: Mapping[str, Any], kind: str, at: str) -> list[FieldErro
             found.append(forbidden(f"{at}.{part}", "may not be specified when `type` is 'Pod'"))
             continue
         parts[part] = amounts
+        check = container_resource_name_errors if kind in ("Pod", "Container") else resource_name_errors
         for name in amounts:
-            found += _limit_name_errors(name, kind, f"{at}.{part}[{name}]")
+            found += check(name, f"{at}.{part}[{name}]")
     if kind == "PersistentVolumeClaim" and "storage" not in item.get("min", {}) and "storage" not in item.get("max", {}):
         text = "either minimum or maximum storage value is required, but neither was provided"
         found.append(required(f"{at}.limits", text))
     for name in dict.fromkeys(name for amounts in parts.values() for name in amounts):
         found += _bounds_errors({part: amounts[name] for part, amounts in parts.items() if name in amounts}, name, at)
-    return found
-
-
-def _limit_name_errors(name: str, kind: str, where: str) -> list[FieldError]:
-    found = [invalid(where, name, finding) for finding in qualified_name(name)]
-    if "/" in name:
-        return found
-    if kind == "Container":
-        if name not in _CONTAINER_RESOURCES and not name.startswith("hugepages-"):
-            found.append(invalid(where, name, "must be a standard resource for containers"))
-            if name not in _STANDARD_RESOURCES:
-                found.append(invalid(where, name, "must be a standard resource type or fully qualified"))
-    elif name not in _STANDARD_RESOURCES and not name.startswith("hugepages-"):
-        found.append(invalid(where, name, "must be a standard resource type or fully qualified"))
     return found
 
 
@@ -112,7 +105,7 @@ def _bounds_errors(amounts: Mapping[str, str], name: str, at: str) -> list[Field
             largest = parsed["max"].milli / parsed["min"].milli
             if parsed["maxLimitRequestRatio"].milli / 1000 > largest:
                 found.append(invalid(where, ratio, f"ratio {ratio} is greater than max/min = {largest:f}"))
-    if name.startswith("hugepages-") or "/" in name:
+    if not may_be_overcommitted(name):
         both = "default" in parsed and "defaultRequest" in parsed
         if both and parsed["default"] != parsed["defaultRequest"]:
             text = f"default value {amounts['default']} must equal to defaultRequest value {amounts['defaultRequest']} in {name}"
@@ -142,74 +135,88 @@ class QuotaStrategy(Strategy):
 
 def _quota_errors(spec: Mapping[str, Any]) -> list[FieldError]:
     found: list[FieldError] = []
-    for name, amount in spec.get("hard", {}).items():
+    hard = spec.get("hard", {})
+    for name, amount in hard.items():
         found += quota_amount_errors(name, amount, f"spec.hard[{name}]")
-    found += _scope_errors(spec.get("scopes", []), spec.get("hard", {}))
-    for expression in spec.get("scopeSelector", {}).get("matchExpressions", ()):
-        found += _scope_expression_errors(expression)
-    return found
+    found += _scope_errors(spec.get("scopes", []), hard)
+    return found + _selector_errors(spec.get("scopeSelector", {}), spec.get("scopes"), hard)
+
+
+def _is_hugepages(name: str) -> bool:
+    return name.removeprefix("requests.").startswith("hugepages-")
 
 
 def quota_amount_errors(name: str, amount: str, where: str) -> list[FieldError]:
     """What is wrong with one amount of a quota."""
-    found = [invalid(where, name, finding) for finding in qualified_name(name)]
-    if "/" not in name and name not in _STANDARD_QUOTA and not name.removeprefix("requests.").startswith("hugepages-"):
+    found = resource_name_errors(name, where)
+    if "/" not in name and name not in _STANDARD_QUOTA and not _is_hugepages(name):
         found.append(invalid(where, name, "must be a standard resource for quotas"))
     parsed = quantity.parse(amount)
     if parsed.nanos < 0:
         found.append(invalid(where, amount, "must be greater than or equal to 0"))
-    if (name in _COUNTED or name.startswith("count/")) and parsed.milli % 1000:
+    if is_integer_resource(name) and parsed.milli % 1000:
         found.append(invalid(where, amount, "must be an integer"))
     return found
 
 
 _POD_SCOPES = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
 _SCOPES = (*_POD_SCOPES, "PriorityClass", "VolumeAttributesClass")
-_COMPUTE_SCOPES = tuple(scope for scope in _SCOPES if scope not in ("BestEffort", "VolumeAttributesClass"))
+_POD_COMPUTE = tuple(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory"))
+_CLAIMS = ("persistentvolumeclaims", "requests.storage")
+_CONFLICTS = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 _EXISTS_ONLY = (
-    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
 
 
+def _covers(scope: str, name: str) -> bool:
+    """Can a quota of that scope count that resource? Of other resources than the standard ones nobody asks."""
+    if scope not in _SCOPES or not (name in _STANDARD_QUOTA or _is_hugepages(name)):
+        return True
+    if scope == "VolumeAttributesClass":
+        return name in _CLAIMS
+    return name == "pods" or (scope != "BestEffort" and name in _POD_COMPUTE)
+
+
+def _conflicts(scopes: Sequence[str]) -> int:
+    return sum(one in scopes and other in scopes for one, other in _CONFLICTS)
+
+
 def _scope_errors(scopes: Sequence[str], hard: Iterable[str]) -> list[FieldError]:
-    if not scopes:
-        return []
     found: list[FieldError] = []
     for scope in scopes:
         if scope not in _SCOPES:
             found.append(invalid("spec.scopes", list(scopes), "unsupported scope"))
-            continue
-        for name in hard:
-            covered = name == "pods" or (scope in _COMPUTE_SCOPES and name in _COMPUTE)
-            if name in _STANDARD_QUOTA and not covered:
-                found.append(invalid("spec.scopes", list(scopes), "unsupported scope applied to resource"))
-    for one, other in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
-        if one in scopes and other in scopes:
-            found.append(invalid("spec.scopes", list(scopes), "conflicting scopes"))
-    return found
+        if not all(_covers(scope, name) for name in hard):
+            found.append(invalid("spec.scopes", list(scopes), "unsupported scope applied to resource"))
+    return found + [invalid("spec.scopes", list(scopes), "conflicting scopes")] * _conflicts(scopes)
 
 
-def _scope_expression_errors(expression: Mapping[str, Any]) -> list[FieldError]:
+def _selector_errors(selector: Mapping[str, Any], scopes: Sequence[str] | None, hard: Iterable[str]) -> list[FieldError]:
     at = "spec.scopeSelector.matchExpressions"
     found: list[FieldError] = []
-    scope, operator, values = expression.get("scopeName", ""), expression.get("operator", ""), expression.get("values", [])
-    if scope not in _SCOPES:
-        found.append(invalid(f"{at}.scopeName", scope, "unsupported scope"))
-    if scope in _POD_SCOPES and operator != "Exists":
-        found.append(invalid(f"{at}.operator", operator, _EXISTS_ONLY))
-    if operator in ("In", "NotIn"):
-        if not values:
-            found.append(
-                required(f"{at}.values", "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector")
-            )
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
+    expressions = selector.get("matchExpressions", ())
+    for expression in expressions:
+        scope, operator, values = expression.get("scopeName", ""), expression.get("operator", ""), expression.get("values", [])
+        if scope not in _SCOPES:
+            found.append(invalid(f"{at}.scopeName", scope, "unsupported scope"))
+        if not all(_covers(scope, name) for name in hard):
+            fields = ("scopeName", "operator", "values")
+            shown = [{name[:1].upper() + name[1:]: one.get(name) for name in fields} for one in expressions]
+            found.append(invalid_struct(at, {"MatchExpressions": shown}, "unsupported scope applied to resource"))
+        if scope in _POD_SCOPES and operator != "Exists":
+            found.append(invalid(f"{at}.operator", operator, _EXISTS_ONLY))
+        if operator in ("In", "NotIn") and not values:
+            text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            found.append(required(f"{at}.values", text))
+        elif operator in ("Exists", "DoesNotExist") and values:
             text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
             found.append(invalid(f"{at}.values", values, text))
-    else:
-        found.append(invalid(f"{at}.operator", operator, "not a valid selector operator"))
-    return found
+        elif operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            found.append(invalid(f"{at}.operator", operator, "not a valid selector operator"))
+    clashes = _conflicts([expression.get("scopeName", "") for expression in expressions])
+    return found + [invalid(at, list(scopes) if scopes else None, "conflicting scopes")] * clashes
 
 
 def _quota_status_errors(context: Context, new: Document, old: Mapping[str, Any]) -> list[FieldError]:
