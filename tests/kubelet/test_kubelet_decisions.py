@@ -171,6 +171,19 @@ def test_what_upstream_refuses_is_refused(config: dict[str, Any], words: str) ->
         parse(notes, LAB)
 
 
+@pytest.mark.parametrize("amount", ["8192", "8193", "1e9", "1e99"])
+def test_a_node_of_more_cpus_than_any_machine_has_is_on_the_largest_machine(amount: str) -> None:
+    assert parse({}, LAB, of({"cpu": amount})).hardware.cpus == 8192
+
+
+@pytest.mark.parametrize(
+    "machine", [{"coresPerNuma": 8193}, {"sockets": 100, "threadsPerCore": 100}, {"coresPerNuma": 4096, "threadsPerCore": 3}]
+)
+def test_a_machine_that_no_kernel_could_run_is_refused(machine: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="a machine has at most 8192 CPUs, not "):
+        parse({"elbowroom.dev/machine": msgspec.json.encode(machine).decode()}, LAB)
+
+
 STATIC = {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0,3"}
 ALPHA = {"InPlacePodVerticalScalingExclusiveCPUs": True, "CPUManagerPolicyAlphaOptions": True}
 

@@ -36,6 +36,8 @@ PREVIEWS: Mapping[str, tuple[str, ...]] = {
 RETRY_FIRST_SECONDS, RETRY_SECONDS = 30.0, 180.0
 RECONCILE_SECONDS = 10
 NUMA_NODES_MAX = 8
+CPUS_MAX = 8192
+"""As many as Linux can be built for (NR_CPUS)."""
 CORES = 4
 CPU_POLICIES = ("none", "static")
 SCALE_DELAY, SCALE_DELAY_SECONDS_MAX = "scale-delay-time", 10.0
@@ -144,9 +146,10 @@ _UNREAD = frozenset(_UNREAD_TEXT.split())
 def parse(annotations: Mapping[str, str], profile: Profile, capacity: Resources | None = None) -> KubeletConfig:
     """The configuration in a Node's annotations; ``ConfigError`` for what upstream refuses.
 
-    A machine that nobody described has as many CPUs as the Node's ``capacity`` says, on one NUMA node.
+    A machine that nobody described has as many CPUs as the Node's ``capacity`` says, as far as there are machines with so many, on
+    one NUMA node.
     """
-    hardware = _hardware(_json(annotations, MACHINE), cores=-(-(capacity or {}).get("cpu", 0) // 1000) or CORES)
+    hardware = _hardware(_json(annotations, MACHINE), cores=min(-(-(capacity or {}).get("cpu", 0) // 1000) or CORES, CPUS_MAX))
     given = _json(annotations, KUBELET_CONFIG)
     own = _own(given.pop("elbowroom", {}))
     gates = _gates(given.pop("featureGates", {}), profile, PREVIEWS[own.get("preview", "none")])
@@ -313,6 +316,8 @@ def _hardware(given: dict[str, Any], cores: int) -> Hardware:
         raise ConfigError(f"{MACHINE}: cgroupVersion is 1 or 2, not {made.cgroup_version}")
     if made.cpus < 1:
         raise ConfigError(f"{MACHINE}: a machine without CPUs")
+    if made.cpus > CPUS_MAX:
+        raise ConfigError(f"{MACHINE}: a machine has at most {CPUS_MAX} CPUs, not {made.cpus}")
     return made
 
 
