@@ -117,6 +117,14 @@ def test_flags_are_laid_over_the_file(tmp_path: Path) -> None:
     assert (changed.spec.profile, changed.spec.apiserver.store, changed.spec.kubelets_per_process) == ("v1.37", "sqlite", 5)
 
 
+def test_a_flag_about_one_field_of_a_mapping_leaves_its_others(tmp_path: Path) -> None:
+    spec = "spec: {apiserver: {audit: Metadata}, featureGates: {PodLevelResourceManagers: false}}\n"
+    changes = {"apiserver": {"store": "memory"}, "featureGates": {"InPlacePodVerticalScalingSchedulerPreemption": False}}
+    changed = config.overlay(config.load(a_file(tmp_path, HEAD + spec)), changes).spec
+    assert (changed.apiserver.store, changed.apiserver.audit) == ("memory", "Metadata")
+    assert changed.feature_gates == {"PodLevelResourceManagers": False, "InPlacePodVerticalScalingSchedulerPreemption": False}
+
+
 def test_a_wrong_flag_is_refused_with_the_fields_path() -> None:
     with pytest.raises(UserError, match=r"spec\.nodes\[0\]\.capacity\.cpu: 'lots' is no quantity"):
         config.overlay(config.Cluster(), {"nodes": launch.node_group(3, "lots", None)})

@@ -37,9 +37,8 @@ class Cluster:
     def up(self, **changes: Any) -> None:
         cluster = config.overlay(config.Cluster(), {**self._spec, **changes})
         checked = planning.plan(self.home, cluster)
-        plan = planning.Plan(
-            self.home, cluster, checked.data, checked.port, topology_that_fails(self._fail), ("tiny",), (str(HERE),)
-        )
+        topology = topology_that_fails(self._fail)
+        plan = planning.Plan(self.home, cluster, checked.data, checked.port, topology, ("tiny",), (str(HERE),), asks_for_nodes=True)
         with Progress("tiny", quiet=True) as show:
             launch.start(plan, detach=True, show=show)
 
@@ -145,6 +144,17 @@ def test_state_is_taken_up_again_at_the_same_port(make: Callable[..., Cluster]) 
     assert cluster.status()["server"] == before
     lives = cluster.home.default_data / "nodes" / "node-1" / "kubelet" / "lives"
     until("the kubelet's second life is on its disk", lambda: lives.read_bytes() == b"2")
+
+
+def test_up_says_which_nodes_of_before_are_not_as_asked(make: Callable[..., Cluster], capfd: pytest.CaptureFixture[str]) -> None:
+    cluster = make(nodes=2)
+    cluster.up()
+    cluster.down()
+    cluster.up(nodes=[{"count": 1}])
+    assert capfd.readouterr().err == (
+        "cluster tiny goes on from its data: node-2 is there too; "
+        f"for a new one choose another --name, or remove {cluster.home.default_data} while it is down\n"
+    )
 
 
 def test_up_on_a_running_name_is_refused(make: Callable[..., Cluster]) -> None:

@@ -37,6 +37,12 @@ def test_an_old_run_is_read_whole_whatever_the_machine_s_clock_says_since(tmp_pa
     assert len(load(tmp_path).records) == 1
 
 
+def test_a_file_of_something_else_is_no_history(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('root:x:0:0\n[1]\n{"kind": 3}\n')
+    with pytest.raises(UnreadableHistoryError, match="none of its 3 lines is a record"):
+        load(tmp_path)
+
+
 def test_no_history_is_an_error_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(UnreadableHistoryError):
         load(tmp_path)

@@ -47,9 +47,11 @@ def _as_text(value: Any) -> Any:
 
 def _is_quantity(value: str) -> str:
     try:
-        quantity.parse(value)
+        amount = quantity.parse(value)
     except ValueError as why:
         raise ValueError(f"{value!r} is no quantity") from why
+    if amount < quantity.parse("0"):
+        raise ValueError(f"{value!r} is less than nothing")
     return value
 
 
@@ -263,9 +265,11 @@ def parse(document: Mapping[str, Any], source: str) -> Cluster:
 
 
 def overlay(cluster: Cluster, changes: Mapping[str, Any]) -> Cluster:
-    """The cluster with fields of ``spec`` replaced (by their names in the file), checked again."""
+    """The cluster with fields of ``spec`` replaced (by their names in the file; of a mapping what is named), checked again."""
     document = cluster.model_dump(by_alias=True)
-    document["spec"].update(changes)
+    spec = document["spec"]
+    for field, value in changes.items():
+        spec[field] = {**spec[field], **value} if isinstance(value, Mapping) and isinstance(spec.get(field), dict) else value
     try:
         return Cluster.model_validate(document)
     except ValidationError as why:

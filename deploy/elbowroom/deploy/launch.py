@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -53,12 +54,12 @@ def up(
     cluster = config.load(file) if file else config.Cluster()
     if file and "nodes" in changes:
         raise UserError("--nodes, --node-cpu and --node-memory are for a cluster without a file; write them into spec.nodes")
-    if "ray" in changes:
-        changes = {**changes, "ray": {**cluster.spec.ray.model_dump(by_alias=True), **changes["ray"]}}
+    asks_for_nodes = "nodes" in changes or "nodes" in cluster.spec.model_fields_set
     cluster = config.overlay(cluster, changes)
     home = Home(name or cluster.metadata.name or "default")
     host = "0.0.0.0" if all_addresses else "127.0.0.1"
-    start(planning.plan(home, cluster, data_dir, port, host), detach=detach, show=Progress(home.name))
+    wanted = replace(planning.plan(home, cluster, data_dir, port, host), asks_for_nodes=asks_for_nodes)
+    start(wanted, detach=detach, show=Progress(home.name))
 
 
 class Show(Protocol):

@@ -35,6 +35,8 @@ def _lines(home: Home, component: str, *, follow: bool) -> Iterator[str]:
             yield line
     if not found:
         known = sorted(log.stem.replace("_", "/", 1) for log in home.logs.glob("*.log"))
+        if not known:
+            home.control()  # says that there is no such cluster, and which there are
         raise UserError(f"no log of {component!r}; there is one of: {', '.join(known) or 'nothing'}")
     if follow:
         for line in _read(shared, follow=True, from_end=True):

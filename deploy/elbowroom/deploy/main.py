@@ -293,9 +293,12 @@ def explore(
     if replay is not None or shrink is not None:
         try:
             points = tuple(runs.Point.of(text) for text in at or ())
-            kept = None if not keep else tuple(int(number) for number in keep.split(",") if number != "none")
         except ValueError as why:
             raise UserError(str(why)) from why
+        try:
+            kept = None if not keep else tuple(int(number) for number in keep.split(",") if number != "none")
+        except ValueError as why:
+            raise UserError(f"--keep {keep}: numbers of the plan's parts, with commas between them, or none") from why
         seed, hostile = (replay if replay is not None else shrink) or 0, not (quiet or points or death)
         one = runs.Run(seed, death, hostile, name, story, points, kept, long)
         raise typer.Exit(0 if (show.replay(one) if replay is not None else show.shrink(one)) else 1)
@@ -423,7 +426,7 @@ def scale(
 
 def _fail(why: str) -> NoReturn:
     if why:  # without arguments the help has been printed already
-        print(f"elbowroom: {' '.join(why.split())}", file=sys.stderr)
+        print(f"elbowroom: {' '.join(why.replace('Value error, ', '').split())}", file=sys.stderr)
     raise SystemExit(2)
 
 

@@ -38,7 +38,7 @@ from elbowroom.deploy.fleet import Action, Fleet, Forget, Signal, Spawn, State, 
 from elbowroom.deploy.home import Home, make_sockets, remove_sockets
 from elbowroom.deploy.home import State as HomeState
 from elbowroom.deploy.placement import Forks, Placement
-from elbowroom.deploy.planning import Plan, is_free
+from elbowroom.deploy.planning import Plan, is_free, kept_nodes
 from elbowroom.deploy.topology import CONTROL_PLANE, EMULATED, Packing, hardware_of, is_node_name, metrics_url
 from elbowroom.host.clock import Clock
 from elbowroom.host.gatekeeper import Gatekeeper
@@ -237,6 +237,9 @@ class Supervisor:
         await self._until(self._all_ready, patience, "not all nodes became Ready")
         if not self._stopping:
             self._is_up = True
+            if self._plan.asks_for_nodes and (kept := kept_nodes(self._plan.cluster.manifests(), self._nodes)):
+                begin_anew = f"for a new one choose another --name, or remove {self._plan.data} while it is down"
+                self._tell({"event": "note", "text": f"cluster {self._home.name} goes on from its data: {kept}; {begin_anew}"})
             ready = {
                 "event": "ready",
                 "kubeconfig": str(self._home.kubeconfig),
