@@ -60,6 +60,10 @@ class Sharing:
             elif value:
                 status[name] = self._one(f"status.{name}", value)
 
+    def status(self, status: PodStatus) -> None:
+        """The same for the status of a pod alone, in place."""
+        self._of_status(status)
+
     def _spec(self, spec: PodSpec) -> PodSpec:
         key = ("spec", _encode(spec))
         known = self._parts.get(key)
@@ -114,3 +118,4 @@ class Sharing:
 _PROCESS: Final = Sharing()
 shared: Final = _PROCESS.shared
 shared_document: Final = _PROCESS.document
+shared_status: Final = _PROCESS.status

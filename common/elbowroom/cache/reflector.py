@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from elbowroom.api.objects import ObjectMeta
 from elbowroom.api.sharing import shared
 from elbowroom.cache.backoff import Backoff
 from elbowroom.machine import Effect, Input, Instant, Note, PeerConnected, Received, Send, SetTimer, TimerFired, on_beat, seconds
@@ -195,10 +196,17 @@ class Reflector(Generic[View]):
         if self._spent >= CREDIT // 2:
             effects.append(Send(self._target, StreamCredit(self._id, self._spent)))
             self._spent = 0
+        new, unreadable = None, ""
         try:
-            meta = self._key_decoder.decode(event.object).metadata
+            new = self._decoder.decode(event.object)
         except msgspec.MsgspecError as why:
-            return self._broken(now, f"event {event.sequence} names no object: {why}"), ()
+            unreadable = str(why)
+        meta = getattr(new, "metadata", None)
+        if not (isinstance(meta, ObjectMeta) and meta.name):
+            try:
+                meta = self._key_decoder.decode(event.object).metadata
+            except msgspec.MsgspecError as why:
+                return self._broken(now, f"event {event.sequence} names no object: {why}"), ()
         key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
         if self._initial is not None:
             self._initial[key] = None
@@ -206,14 +214,16 @@ class Reflector(Generic[View]):
             self._revision = event.revision
             facts = {"id": self._id, "rev": event.revision, "type": event.change, "key": f"{self._resource}/{key}"}
             effects.append(Note("watch.event", {**facts, "number": event.sequence}))
-        try:
-            change = self._apply(key, event)
-        except msgspec.MsgspecError as why:
+        change = self._apply(key, event, new)
+        if change is None:
+            return effects, ()
+        if change.new is None and event.change != "DELETED":
             # The copy keeps what it had: one odd object must not cost the rest of the collection.
-            return [*effects, Note("watch.unreadable", {"watch": self._name, "key": key, "why": str(why)})], ()
-        return effects, (() if change is None else (change,))
+            return [*effects, Note("watch.unreadable", {"watch": self._name, "key": key, "why": unreadable})], ()
+        return effects, (change,)
 
-    def _apply(self, key: str, event: StreamEvent) -> Change[View] | None:
+    def _apply(self, key: str, event: StreamEvent, new: View | None) -> Change[View] | None:
+        """What the event changes; nothing is changed by one that tells of an object (``new``) that cannot be read."""
         old = self.store.get(key)
         if event.change == "DELETED":
             self._revisions.pop(key, None)
@@ -221,9 +231,9 @@ class Reflector(Generic[View]):
         known = self._revisions.get(key, 0)
         if old is not None and (known == event.revision or (self._initial is None and known > event.revision)):
             return None  # told already; while the state is listed anew a lower revision may be the truth (another store)
-        new = shared(self._decoder.decode(event.object))
-        self.store[key] = new
-        self._revisions[key] = event.revision
+        if new is not None:
+            new = self.store[key] = shared(new)
+            self._revisions[key] = event.revision
         return Change(key, old, new)
 
     def _on_bookmark(self, now: Instant, mark: StreamBookmark) -> tuple[Sequence[Effect], Sequence[Change[View]]]:

@@ -78,6 +78,8 @@ class Calls:
 
     def finished(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Finished]]:
         """The calls that ``happened`` ends, and effects of ours (the deadline timer)."""
+        if type(happened) is Received and type(happened.message) is not Reply:
+            return (), ()
         match happened:
             case Received(source, Reply() as reply):
                 call = self._open.get(reply.id)

@@ -15,6 +15,8 @@ from elbowroom.kubelet.managers.manager import Managers
 from elbowroom.machine import Effect, Note
 from elbowroom.wire.cri import LinuxResources, SandboxState
 
+NOTHING = PodResources()
+
 
 class Services(Protocol):
     """What is needed of the kubelet."""
@@ -45,39 +47,38 @@ class Account:
 
     def __init__(self, kubelet: Services, owner: Owner) -> None:
         self._kubelet, self._owner = kubelet, owner
-        self._counts: tuple[Pod, PodResources | None, Resources] | None = None
+        self._counts: tuple[Pod, Resources] | None = None
         self._allocated: tuple[Pod, PodResources | None, Pod] | None = None
 
     @property
     def layer(self) -> PodResources | None:
         """What it was allocated."""
-        return self._kubelet.allocated.get(self._owner.uid)
+        return self._kubelet.allocated.entries.get(self._owner.pod.metadata.uid)
 
     @property
     def actuated(self) -> PodResources:
         """What was handed to the runtime."""
-        return self._kubelet.actuated.get(self._owner.uid) or PodResources()
+        return self._kubelet.actuated.entries.get(self._owner.pod.metadata.uid) or NOTHING
 
     @property
     def allocated_pod(self) -> Pod:
         """The pod with its allocated resources."""
-        pod, layer = self._owner.pod, self.layer
-        if self._allocated is None or self._allocated[0] is not pod or self._allocated[1] is not layer:
+        pod, known = self._owner.pod, self._allocated
+        layer = self._kubelet.allocated.entries.get(pod.metadata.uid)
+        if known is None or known[0] is not pod or known[1] is not layer:
             made = pod if layer is None else with_allocation(pod, layer, self._kubelet.config)
-            self._allocated = (pod, layer, made)
-        return self._allocated[2]
+            known = self._allocated = (pod, layer, made)
+        return known[2]
 
     @property
     def counts(self) -> Resources:
         """What the pod counts for among its neighbours: the largest of its allocation and what its status shows."""
-        layer = self.layer
-        if self._counts is None or self._counts[0] is not self._owner.pod or self._counts[1] is not layer:
+        pod, known = self.allocated_pod, self._counts
+        if known is None or known[0] is not pod:
             level = self._kubelet.config.on("InPlacePodLevelResourcesVerticalScaling")
-            pod = self.allocated_pod
             # The status may still call the last resize infeasible, and so leave out the spec: here that is the allocation.
-            counts = maximum(spec_requests(pod), effective_requests(pod, pod_level_status=level))
-            self._counts = (self._owner.pod, layer, counts)
-        return self._counts[2]
+            known = self._counts = (pod, maximum(spec_requests(pod), effective_requests(pod, pod_level_status=level)))
+        return known[1]
 
     @property
     def pinned(self) -> frozenset[str]:

@@ -9,10 +9,10 @@ container by container, so a new plan goes on from there.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from elbowroom.api.objects import Container, Pod, ResourceList, ResourceRequirements
-from elbowroom.api.quantity import format_bytes, format_milli
+from elbowroom.api.quantity import format_bytes, format_milli, milli_of, value_of
 from elbowroom.api.resources import kept_with_spec, of, qos_class, spec_limits, spec_requests
 from elbowroom.kubelet.allocation import restarts_for
 from elbowroom.kubelet.checkpoint import PodResources
@@ -54,8 +54,7 @@ def limit_of(resources: LinuxResources) -> int | None:
 # ---------------------------------------------------------------- amounts
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(Struct, frozen=True):
     """What a container is to have: cpu in milli, memory in bytes, 0 = unset. A limit it lacks is its pod's (PL-26)."""
 
     cpu_request: int = 0
@@ -80,9 +79,20 @@ class Amounts:
 
 def amounts(resources: ResourceRequirements | None, level: ResourceRequirements | None, *, unbound: bool = False) -> Amounts:
     """The amounts of a container with these resources in a pod with these pod-level ones."""
-    requests = of(resources.requests) if resources else {}
-    limits = {**(of(level.limits) if level else {}), **(of(resources.limits) if resources else {})}
-    return Amounts(requests.get("cpu", 0), limits.get("cpu", 0), requests.get("memory", 0), limits.get("memory", 0), unbound)
+    requests, limits = (resources.requests, resources.limits) if resources is not None else (_NONE, _NONE)
+    inherited = level.limits if level is not None else _NONE
+    cpu, memory = limits.get("cpu") or inherited.get("cpu"), limits.get("memory") or inherited.get("memory")
+    cpu_request, memory_request = requests.get("cpu"), requests.get("memory")
+    return Amounts(
+        milli_of(cpu_request) if cpu_request else 0,
+        milli_of(cpu) if cpu else 0,
+        value_of(memory_request) if memory_request else 0,
+        value_of(memory) if memory else 0,
+        unbound,
+    )
+
+
+_NONE: ResourceList = {}
 
 
 def told(state: ContainerState, known: Amounts) -> Amounts | None:
@@ -103,6 +113,8 @@ def told(state: ContainerState, known: Amounts) -> Amounts | None:
 
 def changed_resources(wanted: Amounts, current: Amounts) -> tuple[str, ...]:
     """Of which resources the request or the limit differs; memory first."""
+    if wanted == current:
+        return ()
     memory = (wanted.memory_request, wanted.memory_limit) != (current.memory_request, current.memory_limit)
     cpu = (wanted.cpu_request, wanted.cpu_limit) != (current.cpu_request, current.cpu_limit)
     return (*(("memory",) if memory else ()), *(("cpu",) if cpu else ()))
@@ -189,15 +201,23 @@ def starts_at(container: Container, state: ContainerState | None) -> Instant:
     return Instant(state.started_at + seconds(delay if isinstance(delay, int) and delay > 0 else 0))
 
 
+@kept_with_spec
+def with_startup_probe(pod: Pod) -> tuple[Container, ...]:
+    """Its containers that have a startup probe, in spec order."""
+    return tuple(c for c in containers_of(pod) if c.startup_probe)
+
+
 def unstarted(pod: Pod, sandbox: SandboxState | None, now: Instant) -> tuple[str, ...]:
     """The running containers whose startup probe has not succeeded yet."""
-    states = latest(sandbox)
-    return tuple(c.name for c in containers_of(pod) if starts_at(c, states.get(c.name)) > now)
+    probed = with_startup_probe(pod)
+    states = latest(sandbox) if probed else {}
+    return tuple(c.name for c in probed if starts_at(c, states.get(c.name)) > now)
 
 
 def resizable(pod: Pod, sandbox: SandboxState | None, now: Instant) -> SandboxState | None:
     """The sandbox without the sidecars that have not started: a resize leaves them alone until they have (RC-103a)."""
-    waiting = [name for name in unstarted(pod, sandbox, now) if all(c.name != name for c in pod.spec.containers)]
+    slow = unstarted(pod, sandbox, now)
+    waiting = [name for name in slow if all(c.name != name for c in pod.spec.containers)] if slow else []
     if sandbox is None or not waiting:
         return sandbox
     return structs.replace(sandbox, containers=tuple(c for c in sandbox.containers if c.name not in waiting))
@@ -205,8 +225,16 @@ def resizable(pod: Pod, sandbox: SandboxState | None, now: Instant) -> SandboxSt
 
 def to_restart(pod: Pod, actuated: PodResources, sandbox: SandboxState | None) -> tuple[str, ...]:
     """RC-101: the running containers of which a changed resource asks for a restart."""
+    if not may_restart(pod):
+        return ()
     states = latest(sandbox)
     return tuple(c.name for c in _running(pod, states) if any(restarts_for(c, resource) for resource in changed(c, pod, actuated)))
+
+
+@kept_with_spec
+def may_restart(pod: Pod) -> bool:
+    """Does any of its containers ask for a restart when one of its resources changes?"""
+    return any(policy.restart_policy == "RestartContainer" for c in containers_of(pod) for policy in c.resize_policy)
 
 
 def changed(container: Container, pod: Pod, actuated: PodResources) -> tuple[str, ...]:
@@ -399,8 +427,8 @@ def _ordered(
 
 def _partly(new: Amounts, old: Amounts, resource: str) -> Amounts:
     if resource == "memory":
-        return replace(old, memory_request=new.memory_request, memory_limit=new.memory_limit)
-    return replace(old, cpu_request=new.cpu_request, cpu_limit=new.cpu_limit)
+        return structs.replace(old, memory_request=new.memory_request, memory_limit=new.memory_limit)
+    return structs.replace(old, cpu_request=new.cpu_request, cpu_limit=new.cpu_limit)
 
 
 class _Cgroup:

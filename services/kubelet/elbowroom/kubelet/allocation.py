@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from elbowroom.api.objects import Container, Node, Pod, ResourceRequirements
-from elbowroom.api.resources import Resources, of, qos_class, spec_requests
+from elbowroom.api.resources import Resources, kept_with_spec, of, qos_class, spec_requests
 from elbowroom.kubelet.admission import (
     AT_EASE,
     Crowd,
@@ -32,18 +32,20 @@ from elbowroom.kubelet.machinestate import MachineState
 
 def desired(pod: Pod, config: KubeletConfig) -> PodResources:
     """What the spec asks for, of every container that can be resized and of the pod."""
-    return PodResources(
-        containers={c.name: c.resources for c in [*pod.spec.init_containers, *pod.spec.containers] if _resizable(pod, c, config)},
-        level=pod.spec.resources if config.on("InPlacePodLevelResourcesVerticalScaling") else None,
-    )
+    inits, level = config.on("InPlacePodVerticalScalingInitContainers"), config.on("InPlacePodLevelResourcesVerticalScaling")
+    known = _known_layers(pod)
+    layer = known.get((inits, level))
+    if layer is None:
+        counted = [*(c for c in pod.spec.init_containers if inits or c.is_sidecar), *pod.spec.containers]
+        resources = {c.name: c.resources for c in counted}
+        layer = known[inits, level] = PodResources(containers=resources, level=pod.spec.resources if level else None)
+    return layer
 
 
-def _resizable(pod: Pod, container: Container, config: KubeletConfig) -> bool:
-    return (
-        config.on("InPlacePodVerticalScalingInitContainers")
-        or container.is_sidecar
-        or any(container is regular for regular in pod.spec.containers)
-    )
+@kept_with_spec
+def _known_layers(pod: Pod) -> dict[tuple[bool, bool], PodResources]:
+    """What its spec asks for by the two gates that count, as far as it was asked: pods of a template share it."""
+    return {}
 
 
 def with_allocation(pod: Pod, allocated: PodResources, config: KubeletConfig) -> Pod:
@@ -63,9 +65,9 @@ def with_allocation(pod: Pod, allocated: PodResources, config: KubeletConfig) ->
 
 def same(one: PodResources, other: PodResources) -> bool:
     """Do both mean the same amounts? Notation and absent maps are no difference; an absent container is one."""
-    mine, its = one.containers or {}, other.containers or {}
-    if mine is its and one.level is other.level:
+    if one is other:
         return True
+    mine, its = one.containers or {}, other.containers or {}
     return mine.keys() == its.keys() and all(_same(mine[name], its[name]) for name in mine) and _same(one.level, other.level)
 
 

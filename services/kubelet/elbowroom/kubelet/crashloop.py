@@ -51,6 +51,8 @@ class CrashLoop:
 
     def delayed(self, now: Instant) -> dict[str, Instant]:
         """By name, until when containers that have ended are not to be started."""
+        if not self._backoff:
+            return {}
         states = latest(self._owner.sandbox)
         found = {}
         for container in actuation.containers_of(self._owner.allocated_pod):
@@ -65,6 +67,8 @@ class CrashLoop:
     def tell(self, now: Instant) -> None:
         """Containers in crash back-off say so."""
         owner, waiting = self._owner, self.waiting
+        if not (waiting or self._backoff):
+            return
         delayed = {} if owner.ending or owner.over else self.delayed(now)
         states = latest(owner.sandbox)
         for name in list(waiting):

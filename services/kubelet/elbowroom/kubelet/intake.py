@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import msgspec
 
 from elbowroom.api.objects import ObjectMeta, Pod, PodSpec, PodStatus, Struct
-from elbowroom.api.sharing import shared
+from elbowroom.api.sharing import shared_status
 from elbowroom.cache import Change
 from elbowroom.kubelet import staticpods
 from elbowroom.kubelet.allocation import desired, same
@@ -142,7 +142,8 @@ class Intake:
         told_soon = seen is not None and kubelet.statuses.observe(worker, seen)
         if kubelet.doorkeeper.waits(worker):
             kubelet.doorkeeper.admit(now, worker)
-        if worker.active and not same(desired(old, kubelet.config), desired(new, kubelet.config)):
+        moved = old.spec is not new.spec and not same(desired(old, kubelet.config), desired(new, kubelet.config))
+        if moved and worker.active:
             resizes.wished(now, worker, old)
         if new.is_terminal:
             kubelet.doorkeeper.let_go(worker, new.status.phase)
@@ -199,7 +200,8 @@ def _pod_of(document: PodDocument, old: Pod | None = None) -> tuple[Pod, dict[st
     spec = old.spec if old is not None and old.spec == document.spec else document.spec
     metadata = staticpods.from_api(document.metadata)
     pod = Pod(metadata=metadata, spec=spec, status=msgspec.convert(document.status, PodStatus))
-    return shared(pod), document.status
+    shared_status(pod.status)  # the rest was shared when it was decoded
+    return pod, document.status
 
 
 def _parts(document: PodDocument) -> tuple[ObjectMeta, PodStatus, dict[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from elbowroom.api.objects import Container, Pod
-from elbowroom.kubelet.actuation import containers_of, latest, starts_at
+from elbowroom.kubelet.actuation import latest, starts_at, with_startup_probe
 from elbowroom.machine import Instant, seconds
 from elbowroom.wire.cri import ContainerState, SandboxState
 
@@ -252,8 +252,11 @@ def _superseded(sandbox: SandboxState) -> ContainerState | None:
 
 def next_start(pod: Pod, sandbox: SandboxState | None, now: Instant) -> Instant | None:
     """When the next startup probe succeeds: what waits for that goes on, and it is told."""
+    probed = with_startup_probe(pod)
+    if not probed:
+        return None
     states = latest(sandbox)
-    starts = (starts_at(c, states.get(c.name)) for c in containers_of(pod) if c.startup_probe)
+    starts = (starts_at(c, states.get(c.name)) for c in probed)
     return min((at for at in starts if at > now), default=None)
 
 

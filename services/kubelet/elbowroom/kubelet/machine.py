@@ -136,14 +136,11 @@ class Kubelet:
 
     def step(self, now: Instant, happened: Input) -> Sequence[Effect]:
         self._out = []
-        effects, pods = self._pods.handle(now, happened)
-        self.emit(*effects)
-        effects, nodes = self._nodes.handle(now, happened)
-        self.emit(*effects)
-        effects, told, lost = self._feed.handle(now, happened)
-        self.emit(*effects)
-        effects, ends = self._calls.finished(now, happened)
-        self.emit(*effects)
+        of_pods, pods = self._pods.handle(now, happened)
+        of_nodes, nodes = self._nodes.handle(now, happened)
+        of_feed, told, lost = self._feed.handle(now, happened)
+        of_calls, ends = self._calls.finished(now, happened)
+        self._out += (*of_pods, *of_nodes, *of_feed, *of_calls)
         for end in ends:
             self._on_end(now, end)
         found = self._nodes.store.get(self.node_name)

@@ -58,17 +58,6 @@ class Publication:
     owed: bool = False
     """Somebody else's was among them: what there is to say must be made anew."""
 
-    @property
-    def said(self) -> bool:
-        """Does the API server know what there is to say?"""
-        return self.in_flight is None and not self.differs()
-
-    def differs(self) -> bool:
-        """Does the API server know something else, or might it?"""
-        if self.wanted is None:
-            return False
-        return bool(self.doubtful) or patches.differs(self.wanted, self._known(), self.owned)
-
     def _known(self) -> Mapping[str, Any]:
         if self.sent is None or self.echo is None:
             return self.seen
@@ -76,14 +65,19 @@ class Publication:
             return self.seen
         return {**self.seen, **self.sent, "conditions": _overlaid(self.seen, self.sent)}
 
-    def patch(self) -> dict[str, Any]:
-        """What brings the API server to what is wanted, whichever of the doubtful patches happened."""
-        assert self.wanted is not None, "there is something to say"
-        made = patches.patch(self.target, self.wanted, self._known(), self.owned)
+    def patch(self) -> dict[str, Any] | None:
+        """What brings the API server to what is wanted, whichever of the doubtful patches happened; None if it is there."""
+        wanted = self.wanted
+        if wanted is None:
+            return None
+        known = self._known()
+        if not (self.doubtful or patches.differs(wanted, known, self.owned)):
+            return None
+        made = patches.patch(self.target, wanted, known, self.owned)
         others = [c for c in self.seen.get("conditions") or () if c.get("type") not in self.owned]
         for sent in self.doubtful:
             if_done = {**self.seen, **sent, "conditions": [*others, *(sent.get("conditions") or ())]}
-            made = patches.joined(made, patches.patch(self.target, self.wanted, if_done, self.owned))
+            made = patches.joined(made, patches.patch(self.target, wanted, if_done, self.owned))
         return made
 
 
@@ -157,9 +151,10 @@ class Publisher:
         if publication.in_flight is not None or publication.removing or not publication.target:
             return []
         p = publication
-        if p.differs():
+        difference = p.patch()
+        if difference is not None:
             p.in_flight, p.news, p.owed = p.wanted, 0, False
-            request = patch("pods", p.name, p.patch(), namespace=p.namespace, subresource="status")
+            request = patch("pods", p.name, difference, namespace=p.namespace, subresource="status")
             return [Step("K16 status patch sent"), *self._calls.api(now, request, context=("status", p.uid))]
         if p.remove:
             p.removing = True

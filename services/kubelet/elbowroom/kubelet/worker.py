@@ -361,9 +361,9 @@ class PodWorker:
 
     def _situation(self, now: Instant) -> lifecycle.Situation:
         pod = self.allocated_pod
-        due = self._may_resize and self._resizer.is_due(now)
-        known = {s.name: s.restart_count for s in [*self.pod.status.container_statuses, *self.pod.status.init_container_statuses]}
-        ran = {s.name for s in [*self.pod.status.container_statuses, *self.pod.status.init_container_statuses] if s.container_id}
+        under_way, status = self._resizer.under_way, self.pod.status
+        # A step that is under way goes on, whether or not there is more to do.
+        due = self._may_resize and (not under_way or actuation.may_restart(pod)) and self._resizer.is_due(now)
         return lifecycle.Situation(
             now=now,
             pod=pod,
@@ -371,8 +371,10 @@ class PodWorker:
             stopping=self._containers.stopping,
             restarts=actuation.to_restart(pod, self.actuated, actuation.resizable(pod, self.sandbox, now)) if due else (),
             not_before=self._crashes.delayed(now),
-            started_before={name: count for name, count in known.items() if name in ran},
-            resize=self._resizer.under_way or due,
+            started_before={
+                s.name: s.restart_count for s in (*status.container_statuses, *status.init_container_statuses) if s.container_id
+            },
+            resize=under_way or due,
             held=self._kubelet.is_held(self),
         )
 

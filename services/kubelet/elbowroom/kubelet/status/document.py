@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from msgspec.structs import replace
@@ -296,29 +297,28 @@ def _stands_for(shares: int, milli: int) -> bool:
 
 def _actual_memory(s: Shown) -> int:
     """A memory request is in no cgroup: it is what was actuated."""
-    layers = s.actuated
+    layers, states, allocated = s.actuated, latest(s.sandbox), s.allocated.spec
 
     def given(container: Container) -> Container:
-        states = latest(s.sandbox)
         known = layers.of(container.name) if container.name in states else None
         if known is None or states[container.name].state != "running":
             return container
-        return replace(container, resources=_merged(container.resources, known))
+        merged = _merged(container.resources, known)
+        return container if merged is container.resources else replace(container, resources=merged)
 
-    level = s.allocated.spec.resources
+    level = allocated.resources
     if level is not None and layers.level is not None:
         level = layers.level
-    spec = replace(
-        s.allocated.spec,
-        containers=[given(c) for c in s.allocated.spec.containers],
-        init_containers=[given(c) for c in s.allocated.spec.init_containers],
-        resources=level,
-    )
+    containers, inits = [given(c) for c in allocated.containers], [given(c) for c in allocated.init_containers]
+    unchanged = all(map(is_, (*containers, *inits), (*allocated.containers, *allocated.init_containers)))
+    if unchanged and level == allocated.resources:
+        return spec_requests(s.allocated).get("memory", 0)
+    spec = replace(allocated, containers=containers, init_containers=inits, resources=level)
     return spec_requests(replace(s.allocated, spec=spec)).get("memory", 0)
 
 
 def _merged(allocated: ResourceRequirements, actuated: ResourceRequirements) -> ResourceRequirements:
     memory = actuated.requests.get("memory")
-    if memory is None or "memory" not in allocated.requests:
+    if memory is None or allocated.requests.get("memory") in (None, memory):
         return allocated
     return ResourceRequirements(requests={**allocated.requests, "memory": memory}, limits=allocated.limits)

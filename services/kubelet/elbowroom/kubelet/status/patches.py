@@ -27,10 +27,13 @@ def owned_types(*, preemption_disabled: bool, evicted: bool) -> tuple[str, ...]:
 def differs(wanted: Mapping[str, Any], known: Mapping[str, Any], owned: Sequence[str]) -> bool:
     """RC-138a: is there a difference that is worth a patch?"""
     for key, value in wanted.items():
+        before = known.get(key)
+        if before is not None and value == before:
+            continue
         if key == "conditions":
-            if _meaning(value, owned) != _meaning(known.get(key) or (), owned):
+            if _meaning(value, owned) != _meaning(before or (), owned):
                 return True
-        elif (known.get(key) or None) != (value or None) or (value == {} and key not in known):
+        elif (before or None) != (value or None) or (value == {} and key not in known):
             return True
     return False
 
@@ -84,7 +87,7 @@ def _condition_patch(
 
 
 def _equal(wanted: Mapping[str, Any], known: Mapping[str, Any] | None) -> bool:
-    return (
+    return wanted == known or (
         known is not None
         and all((known.get(key) or None) == (value or None) for key, value in wanted.items())
         and not (set(known) & {"reason", "message"} - set(wanted))
