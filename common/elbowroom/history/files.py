@@ -19,10 +19,10 @@ class UnreadableHistoryError(Exception):
 def load(path: str | Path) -> History:
     """The history in a directory (``*.jsonl``, also in folders below) or in one file.
 
-    A last line that a dying process left half written is counted as damage, not refused; a file of nothing else is no history. Of a
-    run that goes on, what happened until now is read: its files are read one after the other, and what one tells of a later moment has
-    its causes in another that was read before. (Every process writes a record down before anything shows to others, so until one moment
-    none is missing.)
+    A last line that a dying process left half written is counted as damage, not refused; a file of nothing else is no history.
+    Of a run that goes on, what happened until now is read: its files are read one after the other, and what one tells of a later
+    moment has its causes in another that was read before. (Every process writes a record down before anything shows to others, so
+    until one moment none is missing.)
     """
     began, growing_since = time.monotonic_ns(), time.time_ns() - int(GROWING_SECONDS * 1e9)
     place = Path(path)
