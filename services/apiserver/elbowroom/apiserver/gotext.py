@@ -39,3 +39,8 @@ def go_type(value: Any) -> str:
         float: "float64",
     }
     return names.get(type(value), "%!s(<nil>)")
+
+
+def is_true(text: str) -> bool:
+    """What a query says of a boolean: only these two say no."""
+    return text != "0" and text.lower() != "false"

@@ -10,6 +10,7 @@ import msgspec
 from elbowroom.api.fielderrors import FieldError, invalid, not_supported, required, too_long
 from elbowroom.apiserver import schema
 from elbowroom.apiserver.definitions.structural import CustomStruct
+from elbowroom.apiserver.gotext import is_true
 from elbowroom.apiserver.statuses import bad_request, internal, unsupported_body_type
 from elbowroom.apiserver.statuses import invalid as invalid_status
 from elbowroom.apiserver.strategy import Document
@@ -62,7 +63,7 @@ def write_options(request: ApiRequest, kind: str, *, applies: bool = False) -> O
         found.append(not_supported("fieldValidation", validation, _VALIDATIONS))
     if found:
         raise invalid_status("meta.k8s.io", kind, "", found)
-    return Options(dry_run == "All", validation or "Warn", manager, applies and "force" in query and _truth(query["force"]))
+    return Options(dry_run == "All", validation or "Warn", manager, applies and "force" in query and is_true(query["force"]))
 
 
 def media_type(request: ApiRequest) -> str:
@@ -215,7 +216,7 @@ def delete_options(request: ApiRequest) -> DeleteOptions:
         return delete_options_of(parsed)
     query = request.query
     document: Document = {}
-    for name, convert in (("gracePeriodSeconds", _number), ("orphanDependents", _truth)):
+    for name, convert in (("gracePeriodSeconds", _number), ("orphanDependents", is_true)):
         if query.get(name):
             document[name] = convert(query[name])
     if "propagationPolicy" in query:
@@ -257,10 +258,6 @@ def delete_options_of(document: Document) -> DeleteOptions:
 
 def _number(text: str) -> int:
     return parse_int(text)
-
-
-def _truth(text: str) -> bool:
-    return text not in ("0", "false", "False", "FALSE", "f", "F")
 
 
 # ---------------------------------------------------------------- numbers

@@ -5,7 +5,6 @@ revision and where to go on, and is good until compaction passes the revision.
 """
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,6 +122,7 @@ def answer(store: Store, row: Resource, request: ApiRequest) -> ApiResponse:
     if query.get("timeoutSeconds"):
         intake.parse_int(query["timeoutSeconds"])
     limit = intake.parse_int(query["limit"]) if query.get("limit") else 0
+    _check_options(query)
     token = query.get("continue", "")
     start = ""
     if token:
@@ -153,25 +153,32 @@ def answer(store: Store, row: Resource, request: ApiRequest) -> ApiResponse:
     return ApiResponse(200, encode(row, records, meta["resourceVersion"], meta), revision=revision)
 
 
-def _revision(store: Store, query: Mapping[str, str]) -> int:
-    """Which state the list is to show."""
+def _check_options(query: Mapping[str, str]) -> None:
+    """What goes not together in the options of a list is a 422."""
     text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
-    revision = intake.parse_revision(text) if text else 0
     found: list[FieldError] = []
     if match:
         if not text:
             found.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        if query.get("continue"):
+            found.append(forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided"))
         if match not in ("Exact", "NotOlderThan"):
             found.append(not_supported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
         elif match == "Exact" and text == "0":
             found.append(forbidden("resourceVersionMatch", 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
-    if query.get("sendInitialEvents"):
+    if "sendInitialEvents" in query:
         found.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if found:
         raise statuses.invalid("meta.k8s.io", "ListOptions", "", found)
+
+
+def _revision(store: Store, query: Mapping[str, str]) -> int:
+    """Which state the list is to show."""
+    text = query.get("resourceVersion", "")
+    revision = intake.parse_revision(text) if text else 0
     if revision > store.revision:
         raise statuses.too_large_revision(revision, store.revision)
-    return revision if match == "Exact" else store.revision
+    return revision if query.get("resourceVersionMatch") == "Exact" else store.revision
 
 
 # ---------------------------------------------------------------- pages
@@ -185,26 +192,41 @@ def _token(revision: int, start: str) -> str:
 
 
 def _opened(token: str) -> tuple[int, str]:
-    """Revision and first key of a token, or 400."""
-    why = ""
+    """Revision and first key of a token, or 400 in upstream's words."""
     try:
-        value = schema.parse_json(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))).value
-        if isinstance(value, dict) and value.get("v") == _TOKEN_VERSION:
-            revision, start = value.get("rv"), value.get("start")
-            if (
-                isinstance(revision, int)
-                and revision
-                and isinstance(start, str)
-                and start.startswith("/")
-                and ".." not in start.split("/")
-            ):
-                return revision, start[1:]
-            why = "incorrect encoded start resourceVersion or key"
-        else:
-            why = "server does not recognize this encoded version"
-    except (binascii.Error, ValueError) as error:
-        why = str(error)
-    raise statuses.bad_request(f"invalid continue token: continue key is not valid: {why}")
+        value = schema.parse_json(_decoded(token)).value
+    except ValueError as error:
+        raise _no_token(f": {error}") from error
+    if not isinstance(value, dict):
+        raise _no_token(": json: cannot unmarshal into Go value of type storage.continueToken")
+    version, revision, start = value.get("v", ""), value.get("rv", 0), value.get("start", "")
+    if version != _TOKEN_VERSION:
+        raise _no_token(f": server does not recognize this encoded version {version}")
+    if not isinstance(revision, int) or not revision:
+        raise _no_token(f": incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
+    if not isinstance(start, str) or not start:
+        raise _no_token(f": encoded start key empty (version {_TOKEN_VERSION})")
+    key = start.removeprefix("/")
+    if any(part in ("", ".", "..") for part in key.split("/")):
+        raise _no_token(f": {start}")
+    return revision, key
+
+
+def _no_token(why: str) -> statuses.ApiError:
+    return statuses.bad_request(f"invalid continue token: continue key is not valid{why}")
+
+
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+def _decoded(token: str) -> bytes:
+    """The bytes of an unpadded base64 text; ``ValueError`` says, as Go does, where it goes wrong."""
+    wrong = next((index for index, character in enumerate(token) if character not in _BASE64), -1)
+    if wrong < 0 and len(token) % 4 == 1:
+        wrong = len(token) - 1
+    if wrong >= 0:
+        raise ValueError(f"illegal base64 data at input byte {wrong}")
+    return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
 
 
 # ---------------------------------------------------------------- bytes

@@ -6,6 +6,7 @@ import msgspec
 
 from elbowroom.apiserver import discovery, statuses
 from elbowroom.apiserver.discovery import Catalog, Resource, Subresource
+from elbowroom.apiserver.gotext import is_true
 
 _METHODS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SEGMENTS_MAX = 64
@@ -96,7 +97,7 @@ def _verb(method: str, name: str, query: dict[str, str]) -> str:
     verb = _METHODS.get(method, "")
     if not name:
         if verb == "get":
-            return "watch" if query.get("watch") in ("true", "1", "t", "T", "TRUE", "True", "") and "watch" in query else "list"
+            return "watch" if "watch" in query and is_true(query["watch"]) else "list"
         if verb == "delete":
             return "deletecollection"
     return verb

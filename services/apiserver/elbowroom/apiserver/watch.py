@@ -15,6 +15,7 @@ import msgspec
 
 from elbowroom.api.fielderrors import FieldError, forbidden, not_supported
 from elbowroom.apiserver import intake, statuses
+from elbowroom.apiserver.gotext import is_true
 from elbowroom.apiserver.kinds.base import Resource
 from elbowroom.apiserver.listing import NODE_FIELD, Filter, copy_of, data_of, filter_of, node_of, snapshot
 from elbowroom.apiserver.statuses import ApiError
@@ -28,8 +29,6 @@ IDLE = seconds(5.0)
 IDLE_BEAT = seconds(0.1)
 CREDIT_MAX = 1 << 20
 WATCHES_PER_PEER_MAX = 1024
-
-_TRUE = ("true", "1")
 
 
 class _Watch:
@@ -115,12 +114,14 @@ class Watches:
         if self._known_from is None:
             self._known_from = self._store.revision
         wanted = filter_of(row, request)
-        from_state = query.get("sendInitialEvents") in _TRUE
+        from_state = is_true(query.get("sendInitialEvents", "0"))
         _check_query(query)
         revision = intake.parse_revision(query["resourceVersion"]) if query.get("resourceVersion") else 0
         if len(self._by_peer.get(source, ())) >= WATCHES_PER_PEER_MAX:
             raise statuses.too_many_requests("too many watches of one client, please try again later", retry_after=1)
-        watch = _Watch(source, number, wanted, min(credit, CREDIT_MAX), not is_http or query.get("allowWatchBookmarks") in _TRUE)
+        watch = _Watch(
+            source, number, wanted, min(credit, CREDIT_MAX), not is_http or is_true(query.get("allowWatchBookmarks", "0"))
+        )
         if from_state or not revision:
             if revision > self._store.revision:
                 raise statuses.too_large_revision(revision, self._store.revision)
@@ -375,17 +376,16 @@ def _as_of(row: Resource, old: Record, revision: int) -> bytes:
 
 
 def _check_query(query: dict[str, str]) -> None:
-    match = query.get("resourceVersionMatch", "")
+    where, match = "resourceVersionMatch", query.get("resourceVersionMatch", "")
     found: list[FieldError] = []
-    if match and "sendInitialEvents" not in query:
-        text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        found.append(forbidden("resourceVersionMatch", text))
-    elif "sendInitialEvents" in query and match != "NotOlderThan":
-        text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        found.append(
-            forbidden("resourceVersionMatch", text)
-            if not match
-            else not_supported("resourceVersionMatch", match, ("NotOlderThan",))
-        )
+    if "sendInitialEvents" in query and match != "NotOlderThan":
+        found.append(forbidden(where, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if match:
+        if "sendInitialEvents" not in query:
+            found.append(forbidden(where, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+        if match != "NotOlderThan":
+            found.append(not_supported(where, match, ("NotOlderThan",)))
+        if query.get("continue"):
+            found.append(forbidden(where, "resourceVersionMatch is forbidden when continue is provided"))
     if found:
         raise statuses.invalid("meta.k8s.io", "ListOptions", "", found)
