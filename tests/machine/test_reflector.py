@@ -390,3 +390,51 @@ def test_whatever_happens_on_the_way_the_copy_ends_equal_and_never_goes_back(eve
     for change in pair.changes:
         assert change.old == seen.get(change.key), "each change begins where the one before ended"
         seen[change.key] = change.new
+
+
+# ---------------------------------------------------------------- what a history learns of bookmarks
+
+
+def marks(pair: Pair) -> list[int]:
+    return [note.fields["rev"] for note in pair.notes if note.name == "watch.bookmark"]
+
+
+def idle(pair: Pair, times: int) -> None:
+    """Others' objects change, so the revision rises, and a bookmark tells of it each time."""
+    for _ in range(times):
+        pair.server.revision += 1
+        pair.publish()
+        pair.deliver()
+
+
+def test_of_the_bookmarks_of_an_idle_stream_the_first_and_the_last_are_told(pair: Pair) -> None:
+    began = pair.reflector.revision
+    pair.server.write("a", 2)
+    pair.publish()
+    pair.deliver()
+    idle(pair, 5)
+    assert (marks(pair), pair.reflector.revision) == ([began + 2], began + 6)
+    pair.server.write("a", 3)
+    pair.publish()
+    pair.deliver()
+    assert marks(pair) == [began + 2, began + 6]
+    assert [note.name for note in pair.notes][-2:] == ["watch.bookmark", "watch.event"]
+
+
+@pytest.mark.parametrize("what", ["replaced", "ended", "closed"])
+def test_a_stream_that_is_opened_anew_goes_on_from_a_bookmark_that_was_told(pair: Pair, what: str) -> None:
+    idle(pair, 5)
+    last = pair.reflector.revision
+    pair.notes.clear()
+    match what:
+        case "replaced":
+            pair.tell(PeerConnected("apiserver"))
+        case "ended":
+            pair.tell(Received("apiserver", StreamEnd(pair.reflector.stream, Code.OK)))
+            pair.pass_time(1)
+        case _:
+            pair.carry(pair.reflector.close())
+    assert marks(pair) == [last]
+    assert pair.notes[0].name == "watch.bookmark", "it is told before anything else"
+    if what != "closed":
+        assert next(note for note in pair.notes if note.name == "watch.open").fields["from"] == last

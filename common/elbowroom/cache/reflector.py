@@ -96,6 +96,9 @@ class Reflector(Generic[View]):
         self._backoff = Backoff(0.05, 2.0)
         self._waiting = False
         self._heard: Instant = Instant(0)
+        self._settled = False
+        """Since the last event a bookmark was told, so of further ones only the last is: before whatever comes next."""
+        self._mark: Note | None = None
         self._revisions: dict[str, int] = {}
         self.store: dict[str, View] = {}
         self.synced = False
@@ -112,10 +115,11 @@ class Reflector(Generic[View]):
 
     def open(self, now: Instant) -> list[Effect]:
         """Open the stream: from the last revision seen, or from the state."""
-        effects: list[Effect] = []
+        effects: list[Effect] = [*self._marks()]
         if self._id:
             effects.append(Send(self._target, StreamCancel(self._id)))
         self._id = next(self._ids)
+        self._settled = False
         self._sequence, self._spent = 0, 0
         self._heard = now
         self._waiting = False
@@ -151,7 +155,7 @@ class Reflector(Generic[View]):
         cancel: list[Effect] = [Send(self._target, StreamCancel(self._id))] if self._id else []
         self._id = self._revision = 0
         self._waiting = False
-        return [*cancel, Note("watch.closed", {"watch": self._name}), SetTimer(self._timer, None)]
+        return [*self._marks(), *cancel, Note("watch.closed", {"watch": self._name}), SetTimer(self._timer, None)]
 
     def handle(self, now: Instant, happened: Input) -> tuple[Sequence[Effect], Sequence[Change[View]]]:
         """Effects of the stream, and what changed in the copy, in the order of the revisions."""
@@ -213,7 +217,8 @@ class Reflector(Generic[View]):
         else:
             self._revision = event.revision
             facts = {"id": self._id, "rev": event.revision, "type": event.change, "key": f"{self._resource}/{key}"}
-            effects.append(Note("watch.event", {**facts, "number": event.sequence}))
+            effects += [*self._marks(), Note("watch.event", {**facts, "number": event.sequence})]
+            self._settled = False
         change = self._apply(key, event, new)
         if change is None:
             return effects, ()
@@ -257,7 +262,17 @@ class Reflector(Generic[View]):
         if mark.revision <= self._revision and kind == "watch.bookmark":
             return (), gone  # nothing that the history does not know; an idle stream has five of them a second
         self._revision = max(self._revision, mark.revision)
-        return (Note(kind, {"id": self._id, "rev": mark.revision, "number": mark.sequence}),), gone
+        told = Note(kind, {"id": self._id, "rev": mark.revision, "number": mark.sequence})
+        if self._settled:
+            self._mark = told
+            return (), gone
+        self._settled = True
+        return (told,), gone
+
+    def _marks(self) -> list[Note]:
+        """The bookmark that was not told yet."""
+        mark, self._mark = self._mark, None
+        return [] if mark is None else [mark]
 
     def _on_end(self, now: Instant, code: Code, message: str) -> list[Effect]:
         if code is Code.OUT_OF_RANGE:
@@ -271,5 +286,5 @@ class Reflector(Generic[View]):
             self._id = 0
             self._waiting = True
             again = Instant(now + wait)
-            return [cancel, Note("watch.broken", {"watch": self._name, "why": why}), SetTimer(self._timer, again)]
+            return [*self._marks(), cancel, Note("watch.broken", {"watch": self._name, "why": why}), SetTimer(self._timer, again)]
         return []
