@@ -67,6 +67,10 @@ _LABEL_VALUE_FINDING = _finding(
 )
 
 
+_REMEMBERED_MAX = 320
+"""What is found about longer texts is not remembered: they are wrong anyway."""
+
+
 @lru_cache(maxsize=64)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
@@ -81,8 +85,10 @@ def _check(text: str, pattern: str, finding: str, longest: int, unit: str = "cha
 
 def dns1123_label(text: str) -> list[str]:
     """A namespace's or container's name."""
-    dotted = _compiled(_SUBDOMAIN).fullmatch(text) is not None
-    return _check(text, _LABEL, "must not contain dots" if dotted else _LABEL_FINDING, 63)
+    found = _check(text, _LABEL, _LABEL_FINDING, 63)
+    if found and found[-1] is _LABEL_FINDING and _compiled(_SUBDOMAIN).fullmatch(text) is not None:
+        found[-1] = "must not contain dots"
+    return found
 
 
 def dns1123_subdomain(text: str) -> list[str]:
@@ -121,7 +127,13 @@ def dns1035_label(text: str) -> list[str]:
 
 
 def qualified_name(text: str) -> list[str]:
-    """A label's or annotation's key, a resource's name: ``[prefix/]name``."""
+    """A label's or annotation's key, a resource's name, a condition's type: ``[prefix/]name``. What is found is remembered: few are
+    in use, and each write brings them again."""
+    return list(_qualified(text)) if len(text) <= _REMEMBERED_MAX else _qualified.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _qualified(text: str) -> list[str]:
     prefix, slash, name = text.partition("/")
     if not slash:
         prefix, name = "", prefix
@@ -162,7 +174,12 @@ def is_ip(text: str) -> bool:
 
 
 def ip_address(text: str) -> list[str]:
-    """An IPv4 or IPv6 address."""
+    """An IPv4 or IPv6 address. What is found is remembered: nodes' addresses come again with each of their pods."""
+    return list(_address(text)) if len(text) <= _REMEMBERED_MAX else _address.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _address(text: str) -> list[str]:
     bare = _without_leading_zeros(text)
     try:
         address = ipaddress.ip_address(bare)

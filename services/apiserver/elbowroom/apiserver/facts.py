@@ -47,24 +47,29 @@ def _of_kind(resource: str, document: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
+_RESIZE = ("PodResizePending", "PodResizeInProgress")
+_HELD_BACK = "PodResizePreemptionDisabled"
+_NONE: Mapping[str, Any] = {}
+
+
 def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
     """What of a pod the checkers need. ``figures`` are what its kubelet reports, ``level`` what it reports of the pod as a whole,
     ``ids`` its containers' restarts and ids, ``since`` when resize conditions came, ``asked`` its own resources, ``ending`` the
     init containers that end; ``plain``: the spec has nothing but containers that counts."""
     meta, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
-    scheduled = next((c.get("status", "") for c in status.get("conditions", ()) if c.get("type") == "PodScheduled"), "")
+    conditions = {c.get("type"): c for c in reversed(status.get("conditions", ()))}  # the first of each type
+    resize = [c for c in status.get("conditions", ()) if c.get("type") in _RESIZE]
+    pending = conditions.get("PodResizePending", _NONE)
     return {
         "generation": meta.get("generation", 0),
         "node": spec.get("nodeName", ""),
         "phase": status.get("phase", ""),
         "nominated": status.get("nominatedNodeName", ""),
-        "scheduled": scheduled,
+        "scheduled": conditions.get("PodScheduled", _NONE).get("status", ""),
         "deleting": meta.get("deletionTimestamp") is not None,
         "grace": meta.get("deletionGracePeriodSeconds"),
-        "pending": next((c.get("reason", "") for c in status.get("conditions", ()) if c.get("type") == "PodResizePending"), ""),
-        "held_back": any(
-            c.get("type") == "PodResizePreemptionDisabled" and c.get("status") == "True" for c in status.get("conditions", ())
-        ),
+        "pending": pending.get("reason", ""),
+        "held_back": any(c.get("type") == _HELD_BACK and c.get("status") == "True" for c in status.get("conditions", ())),
         "plain": not (spec.get("initContainers") or spec.get("resources") or spec.get("overhead")),
         "figures": {
             c["name"]: {"allocated": c.get("allocatedResources"), "actual": (c.get("resources") or {}).get("requests")}
@@ -72,16 +77,8 @@ def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
         },
         "level": {"allocated": status.get("allocatedResources"), "actual": (status.get("resources") or {}).get("requests")},
         "qos": status.get("qosClass", ""),
-        "resize": {
-            c["type"]: (c.get("reason", ""), c.get("observedGeneration", 0))
-            for c in status.get("conditions", ())
-            if c.get("type") in ("PodResizePending", "PodResizeInProgress")
-        },
-        "since": {
-            c["type"]: c.get("lastTransitionTime", "")
-            for c in status.get("conditions", ())
-            if c.get("type") in ("PodResizePending", "PodResizeInProgress")
-        },
+        "resize": {c["type"]: (c.get("reason", ""), c.get("observedGeneration", 0)) for c in resize},
+        "since": {c["type"]: c.get("lastTransitionTime", "") for c in resize},
         "ids": {
             c["name"]: (c.get("restartCount", 0), c.get("containerID", ""))
             for c in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))

@@ -54,7 +54,7 @@ def element_of(field: Field, item: Any) -> str:
     if len(field.list_keys) == 1 and type(item) is dict:
         (key,) = field.list_keys
         value = item.get(key)
-        if type(value) is str:
+        if type(value) is str and len(value) <= _REMEMBERED_MAX:
             return _element_by(key, value)
     keys = {}
     for key in sorted(field.list_keys):
@@ -68,6 +68,10 @@ def element_of(field: Field, item: Any) -> str:
                 value = zero(inner)  # Go has nothing that says "missing"
         keys[key] = value
     return f"k:{_json(keys).decode()}"
+
+
+_REMEMBERED_MAX = 256
+"""How long texts may be to be remembered: clients send others, too."""
 
 
 @lru_cache(maxsize=4096)
@@ -385,11 +389,17 @@ class Manager(NamedTuple):
         return made
 
 
-@lru_cache(maxsize=1024)
 def manager_name(said: str, user_agent: str) -> str:
     """The manager that a request names, or else the program that sends it."""
+    if said:
+        return said
+    return _program(user_agent) if len(user_agent) <= _REMEMBERED_MAX else _program.__wrapped__(user_agent)
+
+
+@lru_cache(maxsize=1024)
+def _program(user_agent: str) -> str:
     agent = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
-    return said or agent[:MANAGER_LENGTH_MAX] or "unknown"
+    return agent[:MANAGER_LENGTH_MAX] or "unknown"
 
 
 def held(said: Any, stored: Sequence[Entry]) -> Sequence[Entry]:

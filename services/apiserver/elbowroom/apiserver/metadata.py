@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, required
@@ -98,16 +97,10 @@ def validate_update(new: Mapping[str, Any], old: Mapping[str, Any], *, rule: str
     return found + _common(new, strict_finalizers=rule != "path")
 
 
-@lru_cache(maxsize=4096)
-def _key_findings(key: str) -> tuple[str, ...]:
-    """Keys are few, and every write of an object brings them again."""
-    return tuple(qualified_name(key))
-
-
 def _common(metadata: Mapping[str, Any], *, strict_finalizers: bool) -> list[FieldError]:
     found: list[FieldError] = []
     for key, value in metadata.get("labels", {}).items():
-        found += [invalid("metadata.labels", key, finding) for finding in _key_findings(key)]
+        found += [invalid("metadata.labels", key, finding) for finding in qualified_name(key)]
         found += [invalid("metadata.labels", value, finding) for finding in label_value(value)]
     found += annotation_errors(metadata.get("annotations", {}))
     found += _owner_errors(metadata.get("ownerReferences", ()))
@@ -126,7 +119,7 @@ def annotation_errors(annotations: Mapping[str, str]) -> list[FieldError]:
     found: list[FieldError] = []
     size = 0
     for key, value in annotations.items():
-        found += [invalid("metadata.annotations", key, finding) for finding in _key_findings(key.lower())]
+        found += [invalid("metadata.annotations", key, finding) for finding in qualified_name(key.lower())]
         size += len(key) + len(value)
     if (
         size > ANNOTATIONS_BYTES_MAX

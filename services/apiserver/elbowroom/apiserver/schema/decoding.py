@@ -11,7 +11,6 @@ restores from an unstructured map (in the order of the type's fields instead of 
 import base64
 import binascii
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import repeat
@@ -102,8 +101,8 @@ def _struct(
 ) -> dict[str, Any]:
     fields = struct.fields
     found: dict[str, Any] = {}
-    items = document.items() if not run.restored else _in_type_order(struct, document)
-    for name, value in items:
+    for name in _in_type_order(struct, document) if run.restored and len(document) > 1 else document:
+        value = document[name]
         if known and known.get(name, _ABSENT) is value:
             found[name] = value
             continue
@@ -125,6 +124,8 @@ def _struct(
         if kind == BOOL and type(value) is bool:
             if value or not field.drops_zero:
                 found[name] = value
+        elif kind == TIME:
+            found[name] = _time(value, _TIME_LAYOUT)
         elif kind == STRUCT:
             if type(value) is dict:
                 assert field.struct is not None
@@ -147,16 +148,12 @@ def _struct(
 _ABSENT = object()
 
 
-def _in_type_order(struct: Struct, document: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    if len(document) < 2:
-        return document.items()
-    place = struct.order
+def _in_type_order(struct: Struct, document: dict[str, Any]) -> list[str]:
     try:
-        return sorted(document.items(), key=lambda item: place[item[0]])
-    except KeyError:
-        pass  # nobody knows one of them
-    known = [(name, document[name]) for name in struct.fields if name in document]
-    return known + [(name, value) for name, value in document.items() if name not in struct.fields]
+        return sorted(document, key=struct.order.__getitem__)
+    except KeyError:  # nobody knows one of them
+        known = [name for name in struct.fields if name in document]
+        return known + [name for name in document if name not in struct.fields]
 
 
 def _value(run: _Pass, field: Field, value: Any, struct: Struct, where: _Where, name: str | int, known: Any = None) -> Any:
@@ -316,6 +313,8 @@ def _int_or_string(value: Any) -> Any:
     raise _WrongError(f"json: cannot unmarshal {_json_type(value, wanted_int=True)} into Go value of type int32")
 
 
+_TIME_LENGTH_MAX = 64
+"""How long a time may be to be remembered: its fraction may be of any length."""
 _TIME_LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 _WHOLE_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
@@ -341,7 +340,7 @@ def _time(value: Any, layout: str) -> str:
     if type(value) is not str:
         raise _WrongError(f"json: cannot unmarshal {_json_type(value)} into Go value of type string")
     try:
-        return _canonical_time(value, layout)
+        return (_canonical_time if len(value) <= _TIME_LENGTH_MAX else _canonical_time.__wrapped__)(value, layout)
     except ValueError as why:
         raise _WrongError(f'parsing time "{value}"{why}') from why
 
