@@ -181,6 +181,52 @@ def test_a_collection_is_deleted_by_selector() -> None:
     assert [item["metadata"]["name"] for item in world.list("configmaps", "default").body["items"]] == ["b"]
 
 
+def test_a_deleted_collection_is_shown_as_it_was_and_by_pages() -> None:
+    world = World()
+    for name in "abc":
+        world.create("configmaps", {"metadata": {"name": name, "finalizers": ["a.b/c"]}}, "default")
+    answer = world.ask(ApiRequest("deletecollection", "configmaps", namespace="default", query={"limit": "2"}))
+    assert [item["metadata"]["name"] for item in answer.body["items"]] == ["a", "b"]
+    assert all("deletionTimestamp" not in item["metadata"] for item in answer.body["items"])
+    assert answer.body["metadata"]["continue"] and answer.body["metadata"]["remainingItemCount"] == 1
+    marked = ["deletionTimestamp" in item["metadata"] for item in world.list("configmaps", "default").body["items"]]
+    assert marked == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "words"),
+    [
+        ({"limit": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
+        ({"continue": "x"}, 400, "invalid continue token: continue key is not valid: illegal base64 data at input byte 0"),
+        ({"resourceVersionMatch": "Exact"}, 422, "resourceVersionMatch is forbidden unless resourceVersion is provided"),
+        ({"sendInitialEvents": "true"}, 422, "sendInitialEvents is forbidden for list"),
+    ],
+)
+def test_a_collection_is_deleted_with_the_options_of_a_list(query: dict[str, str], code: int, words: str) -> None:
+    answer = World().ask(ApiRequest("deletecollection", "configmaps", namespace="default", query=query))
+    assert answer.status == code and words in answer.message
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"x", "invalid character 'x' looking for beginning of value"),
+        (b'{"kind":5}', "json: cannot unmarshal number into Go struct field .kind of type string"),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_be_read_are_told_of_barely(body: bytes, message: str) -> None:
+    world = World()
+    world.create("configmaps", {"metadata": {"name": "c"}}, "default")
+    answer = world.ask(ApiRequest("delete", "configmaps", namespace="default", name="c", body=body))
+    assert (answer.status, answer.message) == (400, f"couldn't get version/kind; json parse error: {message}")
+
+
+@pytest.mark.parametrize(("options", "code"), [({"orphanDependents": False}, 202), ({"orphanDependents": True}, 200), ({}, 200)])
+def test_what_is_only_marked_is_accepted_from_who_would_not_orphan(options: dict[str, bool], code: int) -> None:
+    world = a_world(node="n1")
+    assert world.delete("pods", "a", "default", **options).status == code
+
+
 # ---------------------------------------------------------------- eviction
 
 

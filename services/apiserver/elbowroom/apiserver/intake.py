@@ -72,7 +72,7 @@ def media_type(request: ApiRequest) -> str:
 
 
 def parsed_body(request: ApiRequest, kind: str) -> schema.Parsed:
-    """The JSON or YAML body as a value, null as an empty object."""
+    """The JSON or YAML body as a value, null as an empty object. ``kind`` is told in the refusal, unless it is empty."""
     body = request.body
     why = ""
     try:
@@ -93,7 +93,7 @@ def parsed_body(request: ApiRequest, kind: str) -> schema.Parsed:
         why = str(error)
         if not why.startswith("yaml: "):
             why = f"couldn't get version/kind; json parse error: {why}"
-    raise bad_request(schema.unrecognised(kind, why, body))
+    raise bad_request(schema.unrecognised(kind, why, body) if kind else why)
 
 
 def decoded_body(
@@ -102,7 +102,7 @@ def decoded_body(
     """The object in the body, through its type, and warnings about fields that nobody knows or that stand twice."""
     parsed = parsed_body(request, kind)
     value = parsed.value
-    said_kind, said_version = _said(value, "kind", request), _said(value, "apiVersion", request)
+    said_kind, said_version = _said(value, "kind", request, kind), _said(value, "apiVersion", request, kind)
     expected = f"{group}/{version}" if group else version
     if isinstance(field.struct, CustomStruct):
         _check_custom(said_kind, said_version, kind, expected, value)
@@ -165,7 +165,7 @@ def loose_ends(parsed: schema.Parsed | None, decoded: schema.Decoded) -> list[st
     return found + [f'unknown field "{path}"' for path in decoded.unknown]
 
 
-def _said(value: Mapping[str, Any], name: str, request: ApiRequest) -> str:
+def _said(value: Mapping[str, Any], name: str, request: ApiRequest, expected: str) -> str:
     said = value.get(name) or ""
     if isinstance(said, str):
         return said
@@ -174,7 +174,7 @@ def _said(value: Mapping[str, Any], name: str, request: ApiRequest) -> str:
     why = (
         f"couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go struct field .{member} of type string"
     )
-    raise bad_request(schema.unrecognised("object", why, request.body))
+    raise bad_request(schema.unrecognised(expected, why, request.body) if expected else why)
 
 
 def misplaced(kind: str, api_version: str, expected_kind: str, expected_version: str) -> str:
@@ -209,8 +209,9 @@ def delete_options(request: ApiRequest) -> DeleteOptions:
     if request.body:
         if media_type(request) not in ("application/json", "application/yaml"):
             raise unsupported_body_type()
-        parsed = parsed_body(request, "DeleteOptions").value
-        kind, version = parsed.get("kind") or "DeleteOptions", parsed.get("apiVersion") or "v1"
+        parsed = parsed_body(request, "").value
+        kind = _said(parsed, "kind", request, "") or "DeleteOptions"
+        version = _said(parsed, "apiVersion", request, "") or "v1"
         if kind != "DeleteOptions":
             raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{_OPTIONS_SCHEME}"')
         return delete_options_of(parsed)

@@ -89,11 +89,6 @@ def filter_of(row: Resource, request: ApiRequest) -> Filter:
     return Filter(row, namespace, labels, fields)
 
 
-def select(store: Store, row: Resource, request: ApiRequest) -> list[Record]:
-    """What a request's selectors select of the current state."""
-    return _selected(store, filter_of(row, request))
-
-
 def _selected(store: Store, wanted: Filter) -> list[Record]:
     resource = wanted.row.strategy.resource
     node = wanted.fields.exact(NODE_FIELD) if resource == "pods" else None
@@ -117,6 +112,21 @@ def snapshot(store: Store, wanted: Filter, revision: int) -> list[Record]:
 
 def answer(store: Store, row: Resource, request: ApiRequest) -> ApiResponse:
     """The answer to a list."""
+    page = page_of(store, row, request)
+    return ApiResponse(200, encode(row, page.records, page.meta["resourceVersion"], page.meta), revision=page.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a list shows, of which state, and its metadata."""
+
+    records: list[Record]
+    revision: int
+    meta: dict[str, Any]
+
+
+def page_of(store: Store, row: Resource, request: ApiRequest) -> Page:
+    """What a list shows, or who deletes a collection deletes."""
     query = request.query
     wanted = filter_of(row, request)
     if query.get("timeoutSeconds"):
@@ -150,7 +160,7 @@ def answer(store: Store, row: Resource, request: ApiRequest) -> ApiResponse:
         meta["continue"] = _token(revision, records[-1].key + "\0")
         if wanted.selects_all:
             meta["remainingItemCount"] = rest
-    return ApiResponse(200, encode(row, records, meta["resourceVersion"], meta), revision=revision)
+    return Page(records, revision, meta)
 
 
 def _check_options(query: Mapping[str, str]) -> None:

@@ -32,6 +32,8 @@ class Ended:
 
     record: Record | None
     revision: int
+    is_gone: bool = True
+    """Or is it only marked?"""
 
 
 class Deleting:
@@ -48,7 +50,8 @@ class Deleting:
         kind, warnings = row.strategy, tuple(context.warnings)
         if row.returns_deleted or ended.record is not None:
             shown = ended.record or record
-            return ApiResponse(200, listing.data_of(row, shown), warnings, shown.revision)
+            code = 202 if options.orphan is False and not ended.is_gone else 200
+            return ApiResponse(code, listing.data_of(row, shown), warnings, shown.revision)
         details = {
             "name": record.name,
             **({"group": kind.group} if kind.group else {}),
@@ -58,13 +61,17 @@ class Deleting:
         return ApiResponse(200, statuses.success(details=details), warnings, ended.revision)
 
     def collection(self, context: Context, write: Write, row: Resource, request: ApiRequest) -> ApiResponse:
-        """Answer a request to delete what its selectors find."""
+        """Answer a request to delete what its selectors find, or a page of it; shown as it was."""
+        page = listing.page_of(self._store, row, request)
         options = _of_kind(row, intake.delete_options(request), context)
-        found = listing.select(self._store, row, request)
-        for record in found:
-            check_preconditions(row.strategy, record, options)
-        shown = [self.remove(context, write, row, record, options).record or record for record in found]
-        return ApiResponse(200, listing.encode(row, shown, str(self._store.revision)), revision=self._store.revision)
+        for listed in page.records:
+            check_preconditions(row.strategy, listed, options)
+        shown = listing.encode(row, page.records, page.meta["resourceVersion"], page.meta)
+        for listed in page.records:
+            current = self._store.get(row.strategy.resource, listed.namespace, listed.name)
+            if current is not None:
+                self.remove(context, write, row, current, options)
+        return ApiResponse(200, shown, revision=self._store.revision)
 
     def remove(self, context: Context, write: Write, row: Resource, record: Record, options: DeleteOptions) -> Ended:
         """Delete an object, or begin to."""
@@ -90,7 +97,7 @@ class Deleting:
             else:
                 marked = write.put(kind.resource, record.namespace, record.name, document)
         if not decided.ends:
-            return Ended(marked, marked.revision)
+            return Ended(marked, marked.revision, is_gone=False)
         if options.dry_run:
             return Ended(marked if row.returns_deleted else None, record.revision)
         gone = write.delete(kind.resource, record.namespace, record.name)
