@@ -10,6 +10,7 @@ from elbowroom.apiserver.drivers.memory import MemoryDisk
 from elbowroom.apiserver.drivers.sqlite import WAL_BYTES_KEPT, SqliteDisk
 from elbowroom.apiserver.store import StoreError
 from elbowroom.machine import Persist
+from elbowroom.machine.steps import unheard
 
 ROW = "log/00000000000000000007"
 
@@ -64,6 +65,9 @@ def test_rows_of_the_log_alone_are_one_statement_and_all_else_a_transaction(tmp_
     disk._db.set_trace_callback(lambda statement: said.append(statement.split()[0]))
     disk.commit([Persist(f"log/{number:020d}", b"%d" % number) for number in range(1, 5)], lambda _: None)
     assert said == ["INSERT"]
+    said.clear()
+    disk.commit([Persist(ROW, b"row", ("A6",)), Persist("log/00000000000000000009", b"row", ("A6",))], unheard)
+    assert said == ["INSERT"], "nobody stops at a step that is unheard"
     for writes in (
         [Persist("floor", b"1")],
         [Persist(ROW, None)],

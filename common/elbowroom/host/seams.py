@@ -16,8 +16,9 @@ class Disk(Protocol):
     def commit(self, writes: Sequence[Persist], step: Callable[[str], None]) -> None:
         """Carry out ``writes`` in order, durable on return (one fsync for all where the store allows).
 
-        ``step`` is told each label of ``Persist.labels`` when the file's replacement reaches that point. Raises ``OSError`` if it
-        cannot be done; then nothing of the group may be believed durable, and the host ends the process.
+        ``step`` is told each label of ``Persist.labels`` when the file's replacement reaches that point; that of
+        ``machine.steps.unheard`` need not be. Raises ``OSError`` if it cannot be done; then nothing of the group may be believed
+        durable, and the host ends the process.
         """
         ...
 

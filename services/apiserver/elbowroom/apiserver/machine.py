@@ -78,6 +78,19 @@ _CODES = {
 }
 
 
+_A1, _A2, _A3, _A4, _A5, _A7, _A8, _A9, _A10 = (
+    Step("A1"),
+    Step("A2"),
+    Step("A3"),
+    Step("A4"),
+    Step("A5"),
+    Step("A7"),
+    Step("A8"),
+    Step("A9"),
+    Step("A10"),
+)
+
+
 def build(config: Mapping[str, Any], rng: random.Random) -> "ApiServer":
     """An API server. ``config``: ``profile`` (``Profile.as_config()``), ``name``, ``epoch``; ``store`` (``sqlite`` or ``memory``:
     what the disk is, for the history), ``compaction_seconds``, ``history_max`` and ``history_bytes_max`` (how much of the past
@@ -229,7 +242,7 @@ class ApiServer:
         return self._relayed(now, PeerConnected(source)) if known else []
 
     def _on_api(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
-        effects: list[Effect] = [Step("A1")]
+        effects: list[Effect] = [_A1]
         judgement: Judgement | None = None
         try:
             if request.uid or request.impersonate is not None:
@@ -237,7 +250,7 @@ class ApiServer:
             if request.group == "elbowroom":
                 return self._on_own(now, source, call, request)
             judgement = authorizer.check(request, self._store, self._roles)
-            effects.append(Step("A2"))
+            effects.append(_A2)
             if request.resource == "nodes" and request.subresource == "proxy":
                 return self._on_proxy(now, source, call, request)
             if request.resource in tokens.RESOURCES and (tokens.is_request(request) or tokens.is_review(request)):
@@ -248,7 +261,7 @@ class ApiServer:
         self._metrics.count(request, served.response.status)
         response = served.response if not self._audited else audit.told(served.response, judgement)
         if served.changes:
-            effects += (Step("A3"), Step("A4"))
+            effects += (_A3, _A4)
             effects += self._made(now, served, request.verb, request.subresource, request.user, served.base)
         elif request.verb == "list" and served.response.status == 200:
             query = request.query
@@ -260,7 +273,7 @@ class ApiServer:
             }
             effects.append(Note("list", facts))
         effects.append(Send(source, Reply(call.id, body=encode_value(response))))
-        effects.append(Step("A10"))
+        effects.append(_A10)
         if self._audited and not source.startswith("http/"):
             effects.append(Work("audit", audit.Fact(source, request, response, now)))
         return effects
@@ -284,14 +297,14 @@ class ApiServer:
 
     def _made(self, now: Instant, served: Served, verb: str, subresource: str, user: str, base: int) -> list[Effect]:
         """A write's effects up to its answer: durable, noted, told."""
-        effects: list[Effect] = [Step("A5"), *served.writes, Step("A7")]
+        effects: list[Effect] = [_A5, *served.writes, _A7]
         for change in served.changes:
             effects.append(commit_note(change, verb, subresource, user, base))
-        effects.append(Step("A8"))
+        effects.append(_A8)
         effects += self._watches.publish(now, served.changes)
         for resource in served_anew(served.changes):
             effects += self._watches.over(resource)
-        effects.append(Step("A9"))
+        effects.append(_A9)
         for change in served.changes:
             if change.old is not None:
                 change.old.release()
@@ -359,7 +372,7 @@ class ApiServer:
             task = tokens.Sign(claims)
         name = f"token/{next(self._works)}"
         self._working[name] = _Waiting(source, call.id, request, document, warnings)
-        return [Step("A1"), Step("A2"), Work(name, task)]
+        return [_A1, _A2, Work(name, task)]
 
     def _worked(self, name: str, outcome: Any) -> list[Effect]:
         waiting = self._working.pop(name)
@@ -373,7 +386,7 @@ class ApiServer:
         else:
             response = statuses.internal(f"failed to generate token: {outcome}").response()
         self._metrics.count(waiting.request, response.status)
-        return [Send(waiting.source, Reply(waiting.call, body=encode_value(response))), Step("A10")]
+        return [Send(waiting.source, Reply(waiting.call, body=encode_value(response))), _A10]
 
     def _relay(self, now: Instant, source: str, call: Call, target: str, path: str, query: Mapping[str, str]) -> list[Effect]:
         body = {"path": path, "query": query}

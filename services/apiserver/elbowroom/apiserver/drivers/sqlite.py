@@ -12,6 +12,7 @@ from pathlib import Path
 
 from elbowroom.apiserver.store import LOG_PREFIX, StoreError
 from elbowroom.machine import Persist
+from elbowroom.machine.steps import unheard
 
 SCHEMA_VERSION = 1
 WAL_PAGES = 16_384  # of 4 KiB
@@ -66,7 +67,7 @@ class SqliteDisk:
         """
         db = self._db
         try:
-            rows = _plain_rows(writes)
+            rows = _plain_rows(writes, unheard=step is unheard)
             if rows:
                 db.execute(f"INSERT OR REPLACE INTO log VALUES (?, ?){', (?, ?)' * (len(rows) // 2 - 1)}", rows)
                 return
@@ -107,11 +108,11 @@ class SqliteDisk:
         )
 
 
-def _plain_rows(writes: Sequence[Persist]) -> list[int | bytes]:
+def _plain_rows(writes: Sequence[Persist], *, unheard: bool) -> list[int | bytes]:
     """Revision and row of each write, flat, if they are new rows of the log that nobody wants to stop at; else nothing."""
     rows: list[int | bytes] = []
     for write in writes:
-        if write.labels or write.value is None or not write.key.startswith(LOG_PREFIX):
+        if (write.labels and not unheard) or write.value is None or not write.key.startswith(LOG_PREFIX):
             return []
         rows += (int(write.key[len(LOG_PREFIX) :]), write.value)
     return rows
