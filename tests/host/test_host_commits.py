@@ -15,7 +15,7 @@ from elbowroom.host.incarnation import GROUP_MAX, Incarnation, Store
 from elbowroom.host.sockets import Sent
 from elbowroom.host.spec import Arm, DiskSpec, DriverSpec, MachineSpec
 from elbowroom.machine import Effect, Input, Instant, Note, Persist, Send, Step, Work, WorkDone
-from elbowroom.wire import Reply, decode
+from elbowroom.wire import Message, Reply
 
 
 class Later:
@@ -184,8 +184,7 @@ class Life:
     def resume(self) -> None:
         self.is_open = True
 
-    def send(self, frame: bytes) -> Sent:
-        message = decode(frame)
+    def send(self, message: Message) -> Sent:
         assert isinstance(message, Reply)
         self.journal.append(f"sent {message.id}")
         return Sent.PASSED

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -111,6 +112,7 @@ _PLAIN = re.compile(r"[a-z0-9_.-]")
 _TEMPORARY = "~"
 
 
+@lru_cache(1024)
 def file_name(key: str) -> str:
     """A file name for a key: letters, digits, ``_``, ``-`` and inner dots stay, all else (capitals too) becomes ``%xx``; it is
     never empty, hidden or a path. ``ValueError`` for keys that are too long for a file name."""
@@ -138,6 +140,7 @@ class FilesDisk:
 
     def __init__(self, path: str, files: Files | None = None) -> None:
         self._path = Path(path)
+        self._folder = str(self._path)
         self._files = files or SystemFiles()
         self._broken = False
         self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -155,11 +158,11 @@ class FilesDisk:
         if self._broken:
             raise OSError(f"{self._path}: an earlier write failed")
         self._broken = True
-        last, folder = len(writes) - 1, str(self._path)
+        last, folder = len(writes) - 1, self._folder
         moved: set[str] = set()
         for at, write in enumerate(writes):
             labels = iter(write.labels)
-            target = str(self._path / file_name(write.key))
+            target = f"{folder}/{file_name(write.key)}"
             temporary = target + _TEMPORARY
             if target in moved:
                 # What is now the temporary file is still the old value's, as far as the disk knows.

@@ -17,6 +17,7 @@ import zmq
 
 from elbowroom.host.keys import Keys
 from elbowroom.host.sockets import BACKLOG_MAX, HIGH_WATER, Dialer, Sent
+from elbowroom.wire import Message
 
 TRUNK = "trunk+"
 """Before the address of a peer that is dialled over the process's trunk."""
@@ -29,7 +30,6 @@ class Link(Protocol):
 
     @property
     def open(self) -> bool: ...
-    def send(self, frame: bytes) -> Sent: ...
     def hold(self) -> None: ...
     def resume(self) -> None: ...
     def close(self, linger_ms: int = 0) -> None: ...
@@ -42,7 +42,6 @@ class Door(Protocol):
 
     @property
     def open(self) -> bool: ...
-    def send(self, peer: str, frame: bytes) -> Sent: ...
     def hold(self) -> None: ...
     def resume(self) -> None: ...
     def close(self, linger_ms: int = 0) -> None: ...
@@ -191,7 +190,8 @@ class Lane:
 
 
 class Neighbours:
-    """The doors and links of a process's machines that reach each other without sockets.
+    """The doors and links of a process's machines that reach each other without sockets. A message is a frozen value, whose parts
+    are the bytes that any peer would get: it is handed on as it is.
 
     What is sent before the first door opened at an address waits for it; later, while there is none, it is lost (AWAY). A door that
     takes another's place is a connection replaced, for all links to it.
@@ -202,10 +202,10 @@ class Neighbours:
         self._doors: dict[str, NeighbourDoor] = {}
         self._links: dict[str, dict[str, NeighbourLink]] = {}
         """Address -> the dialling machines' links."""
-        self._early: dict[str, deque[tuple[str, bytes]]] = {}
+        self._early: dict[str, deque[tuple[str, Message]]] = {}
         self._known: set[str] = set()
 
-    def listen(self, address: str, received: Callable[[str, bytes], None]) -> "NeighbourDoor":
+    def listen(self, address: str, received: Callable[[str, Message], None]) -> "NeighbourDoor":
         """Open the door at ``address``. ``ValueError`` if there is one already."""
         if address in self._doors:
             raise ValueError(f"{address} is in use")
@@ -214,32 +214,32 @@ class Neighbours:
             for link in list(self._links.get(address, {}).values()):
                 link.reconnected()
         self._known.add(address)
-        for machine, frame in self._early.pop(address, ()):
-            door.arrived(machine, frame)
+        for machine, message in self._early.pop(address, ()):
+            door.arrived(machine, message)
         return door
 
     def dial(
-        self, machine: str, address: str, received: Callable[[bytes], None], reconnected: Callable[[], None]
+        self, machine: str, address: str, received: Callable[[Message], None], reconnected: Callable[[], None]
     ) -> "NeighbourLink":
         link = NeighbourLink(self, machine, address, Inlet(self._loop), received, reconnected)
         self._links.setdefault(address, {})[machine] = link
         return link
 
-    def to_door(self, machine: str, address: str, frame: bytes) -> Sent:
+    def to_door(self, machine: str, address: str, message: Message) -> Sent:
         door = self._doors.get(address)
         if door is not None:
-            return door.arrived(machine, frame)
+            return door.arrived(machine, message)
         if address in self._known:
             return Sent.AWAY
         early = self._early.setdefault(address, deque())
         if len(early) >= BACKLOG_MAX:
             return Sent.FULL
-        early.append((machine, frame))
+        early.append((machine, message))
         return Sent.PASSED
 
-    def to_link(self, address: str, machine: str, frame: bytes) -> Sent:
+    def to_link(self, address: str, machine: str, message: Message) -> Sent:
         link = self._links.get(address, {}).get(machine)
-        return Sent.AWAY if link is None else link.arrived(frame)
+        return Sent.AWAY if link is None else link.arrived(message)
 
     def leave(self, end: "NeighbourDoor | NeighbourLink") -> None:
         if isinstance(end, NeighbourDoor):
@@ -258,18 +258,18 @@ class NeighbourDoor:
 
     __slots__ = ("_inlet", "_neighbours", "_received", "address")
 
-    def __init__(self, neighbours: Neighbours, address: str, inlet: Inlet, received: Callable[[str, bytes], None]) -> None:
+    def __init__(self, neighbours: Neighbours, address: str, inlet: Inlet, received: Callable[[str, Message], None]) -> None:
         self._neighbours, self.address, self._inlet, self._received = neighbours, address, inlet, received
 
     @property
     def open(self) -> bool:
         return self._inlet.open
 
-    def arrived(self, machine: str, frame: bytes) -> Sent:
-        return self._inlet.post(partial(self._received, machine, frame))
+    def arrived(self, machine: str, message: Message) -> Sent:
+        return self._inlet.post(partial(self._received, machine, message))
 
-    def send(self, peer: str, frame: bytes) -> Sent:
-        return self._neighbours.to_link(self.address, peer, frame)
+    def send(self, peer: str, message: Message) -> Sent:
+        return self._neighbours.to_link(self.address, peer, message)
 
     def hold(self) -> None:
         self._inlet.hold()
@@ -293,7 +293,7 @@ class NeighbourLink:
         machine: str,
         address: str,
         inlet: Inlet,
-        received: Callable[[bytes], None],
+        received: Callable[[Message], None],
         reconnected: Callable[[], None],
     ) -> None:
         self._neighbours, self.machine, self.address, self._inlet = neighbours, machine, address, inlet
@@ -303,14 +303,14 @@ class NeighbourLink:
     def open(self) -> bool:
         return self._inlet.open
 
-    def arrived(self, frame: bytes) -> Sent:
-        return self._inlet.post(partial(self._received, frame))
+    def arrived(self, message: Message) -> Sent:
+        return self._inlet.post(partial(self._received, message))
 
     def reconnected(self) -> None:
         self._inlet.post(self._reconnected)
 
-    def send(self, frame: bytes) -> Sent:
-        return self._neighbours.to_door(self.machine, self.address, frame)
+    def send(self, message: Message) -> Sent:
+        return self._neighbours.to_door(self.machine, self.address, message)
 
     def hold(self) -> None:
         self._inlet.hold()
