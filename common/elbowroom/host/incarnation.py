@@ -41,6 +41,7 @@ from elbowroom.machine import (
     Work,
     WorkDone,
 )
+from elbowroom.machine.steps import unheard
 from elbowroom.wire import MalformedError, Message, decode, encode
 
 GROUP_MAX = 64
@@ -498,11 +499,12 @@ class Incarnation:
         assert disk is not None, "the disk was loaded before the machine started"
         if self._history.waiting:
             self._history.flush()  # nothing may be on the disk that was not announced
+        step = self._at_step_on_writer if self._process.failpoints.waits_for(self.spec.name) else unheard
         if writer is None:
-            self._store.commit(group, self._at_step_on_writer)
+            self._store.commit(group, step)
             self._note_committed()
         else:
-            self._wait(self._loop.run_in_executor(writer, self._store.commit, group, self._at_step_on_writer))
+            self._wait(self._loop.run_in_executor(writer, self._store.commit, group, step))
             if self._store.tidies:
                 if self._idle is not None:
                     self._idle.cancel()
