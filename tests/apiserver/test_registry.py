@@ -531,3 +531,27 @@ def test_ephemeral_containers_are_added_and_never_taken_away() -> None:
         "pods", "a", {"spec": {"ephemeralContainers": []}}, namespace="default", subresource="ephemeralcontainers", kind=MERGE_PATCH
     )
     assert gone.status == 422 and 'existing ephemeral containers "e" may not be removed' in gone.message
+
+
+def test_an_ephemeral_container_is_judged_as_any_other_and_more() -> None:
+    world = a_world()
+    world.create("pods", a_pod(), "default")
+    container = {
+        "name": "e",
+        "image": " x",
+        "env": [{"name": "A=B"}],
+        "lifecycle": {},
+        "volumeMounts": [{"name": "v", "mountPath": "/x", "subPath": "y"}],
+    }
+    patch = {"spec": {"ephemeralContainers": [container]}}
+    answer = world.patch("pods", "a", patch, namespace="default", subresource="ephemeralcontainers")
+    barred = "Forbidden: cannot be set for an Ephemeral Container"
+    variable = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+    assert answer.status == 422
+    assert [(cause["field"], cause["message"]) for cause in answer.body["details"]["causes"]] == [
+        ("spec.ephemeralContainers[0].env[0].name", f'Invalid value: "A=B": {variable}'),
+        ("spec.ephemeralContainers[0].volumeMounts[0].name", 'Not found: "v"'),
+        ("spec.ephemeralContainers[0].image", 'Invalid value: " x": must not have leading or trailing whitespace'),
+        ("spec.ephemeralContainers[0].lifecycle", barred),
+        ("spec.ephemeralContainers[0].volumeMounts[0].subPath", barred),
+    ]

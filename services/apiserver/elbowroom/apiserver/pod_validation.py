@@ -36,6 +36,9 @@ _RANGE_0 = f"must be between 0 and {INT32_MAX}, inclusive"
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 _NOT_POSITIVE = "must be greater than zero"
+_POINTERS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe", "restartPolicy")
+"""Fields of a container that say something even when they are empty."""
+_NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 _RULES_MAX, _CODES_MAX = 20, 255
 _NAMESERVERS_MAX, _SEARCHES_MAX, _SEARCH_CHARACTERS_MAX = 3, 32, 2048
 _HOST_NAME_MAX = 64
@@ -84,10 +87,13 @@ def _pod_errors(spec: Node, stored: Node | None, assigned: bool) -> Errors:
         ]
     for field in ("containers", "initContainers"):
         for path, container in _each(f"spec.{field}", spec.get(field)):
-            image = container.get("image", "")
-            if image != image.strip():
-                errors.append(invalid(f"{path}.image", image, _WHITESPACE))
+            errors += _padded_image(path, container)
     return errors
+
+
+def _padded_image(path: str, container: Node) -> Errors:
+    image = container.get("image", "")
+    return [] if image == image.strip() else [invalid(f"{path}.image", image, _WHITESPACE)]
 
 
 # ---------------------------------------------------------------- what was found sound before
@@ -255,14 +261,16 @@ def _ephemeral_containers(spec: Node, path: str, volumes: Mapping[str, Node]) ->
     others = {c.get("name", "") for field in ("containers", "initContainers") for c in spec.get(field) or []}
     seen = set(others)
     for at, container in _each(path, spec.get("ephemeralContainers")):
-        errors += _container(spec, container, at, volumes)
+        errors += _container(spec, container, at, volumes) + _padded_image(at, container)
         errors += _unique(at, container, seen)
         target = container.get("targetContainerName")
         if target and target not in others:
             errors.append(not_found(f"{at}.targetContainerName", target))
         for field, value in container.items():
-            if field not in _EPHEMERAL_FIELDS and value:
-                errors.append(forbidden(f"{at}.{field}", "cannot be set for an Ephemeral Container"))
+            if field not in _EPHEMERAL_FIELDS and (value or (field in _POINTERS and value is not None)):
+                errors.append(forbidden(f"{at}.{field}", _NOT_EPHEMERAL))
+        for where, mount in _each(f"{at}.volumeMounts", container.get("volumeMounts")):
+            errors += [forbidden(f"{where}.{field}", _NOT_EPHEMERAL) for field in ("subPath", "subPathExpr") if mount.get(field)]
     return errors
 
 
