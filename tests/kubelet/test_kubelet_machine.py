@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from kubelet_world import NODE, World, a_container, a_pod
+from kubelet_world import KUBELET, NODE, World, a_container, a_pod
 
 from elbowroom.api.gates import RESIZE_PREEMPTION
 from elbowroom.machine import parse_time, seconds
@@ -925,3 +925,15 @@ def test_a_pod_that_is_resized_all_the_time_tells_so_25_times_at_most() -> None:
     world.api.resize("p", requests={"cpu": "200m"})
     world.run(2)
     assert "200m" in world.api.events("ResizeStarted")[-1]["message"], "ten minutes bring two more"
+
+
+def test_an_idle_node_keeps_no_file_of_allocations_and_the_last_pod_leaves_an_empty_one() -> None:
+    world = World()
+    files = world._disks[KUBELET]
+    assert sorted(files) == ["cpu_manager_state", "memory_manager_state"]
+    running(world, a_pod("a"))
+    world.api.delete("a", 0)
+    world.run(5)
+    world.restart_kubelet()
+    world.run(5)
+    assert world.disk("allocated_pods_state") == {}

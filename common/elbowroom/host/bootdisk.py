@@ -5,6 +5,7 @@ a file costs, fsync or not (ext4 writes a renamed file's blocks at once). Where 
 each commit is fsynced and nothing is forgotten.
 """
 
+import functools
 import os
 import struct
 import zlib
@@ -24,6 +25,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _decoder = msgspec.msgpack.Decoder(tuple[str, bytes | None])
 
 
+@functools.cache  # a process does not outlive a boot
 def boot_id() -> bytes:
     """Another one after each boot; empty where the system does not tell."""
     try:

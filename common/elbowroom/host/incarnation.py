@@ -130,7 +130,8 @@ class Store:
                 self.tidies = isinstance(self.disk, IdleDisk)
             return self.disk.load()
 
-        return load() if self.writer is None else await loop.run_in_executor(self.writer, load)
+        # A node's few small files are read before a thread would have been woken for them.
+        return load() if self._own is None else await loop.run_in_executor(self._own, load)
 
     def break_next(self, how: str, commits: int) -> None:
         """Let that many commits fail: ``full`` or ``fsync``, as ``BreakDisk`` says. ``ValueError`` for another word."""

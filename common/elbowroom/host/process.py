@@ -108,6 +108,7 @@ class Host:
         try:
             while (job := await self._jobs.get()) is not None:
                 await job()
+                await asyncio.sleep(0)  # a thousand machines may begin one after the other: those that have are heard meanwhile
         finally:
             await self._end()
         if self._death is not None:

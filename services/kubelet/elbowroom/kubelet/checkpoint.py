@@ -130,7 +130,10 @@ class Checkpoint:
         self._encoded.pop(uid, None)
 
     def save(self) -> list[Effect]:
-        """Make the entries durable, if they differ from what is: durable before whatever follows."""
+        """Make the entries durable, if they differ from what is: durable before whatever follows. As upstream's, a file begins with
+        the first entry."""
+        if self._durable is None and not self.entries:
+            return []
         raw, digest = self._rendered()
         if raw == self._durable:
             return []
