@@ -1,7 +1,8 @@
 """Pods that nobody will end any more: on nodes that are gone, terminating where no kubelet is, and too many that are over.
 
-A missing node is believed after 40 s and a look at the API server itself. Its pods are first marked Failed, so that whoever waits
-for their end learns of it, and then deleted without grace.
+It looks every 20 s, the first time as it begins, as upstream's does: what it would end stays until then. Between looks it only goes
+on with what it has begun. A missing node is believed 40 s after a look that missed it, and after one at the API server itself. Pods
+are first marked Failed, so that whoever waits for their end learns of it, and then deleted without grace.
 """
 
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from elbowroom.controllers.kit import NOTHING, Ask, Controller, Outcome, Plan, T
 from elbowroom.controllers.nodelifecycle import ready_of
 from elbowroom.machine import Instant, seconds
 
+LOOKS_EVERY = seconds(20)
 QUARANTINE = seconds(40)
 TERMINATED_MAX = 12500
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -40,29 +42,57 @@ class PodGc(Controller):
         self._missing: dict[str, Instant] = {}
         self._gone: set[str] = set()
         """Nodes that the API server said do not exist."""
+        self._ending: set[str] = set()
+        """Pods that an end has been asked for."""
         self._ended = 0
+        self._began: Instant | None = None
 
     def begin(self, now: Instant) -> None:
+        self._began = now
         for node in self.shared.pods_by_node:
             self.queue.add(f"node/{node}")
         self.queue.add("ended")
 
     def notice(self, now: Instant, resource: str, change: Change[Any]) -> Iterable[str]:
         if resource == "nodes":
-            yield f"node/{change.key}"
-            if change.new is not None:
-                yield from (f"pod/{pod.key}" for pod in self.shared.pods_on(change.key) if pod.is_terminating)
+            yield from self._notice_node(now, change)
         elif resource == "pods":
-            was = change.old is not None and change.old.is_terminal
-            now_is = change.new is not None and change.new.is_terminal
-            self._ended += now_is - was
-            if self._ended > TERMINATED_MAX:
-                yield "ended"
-            if change.new is not None:
-                if change.new.is_terminating:
-                    yield f"pod/{change.key}"
-                if change.new.spec.node_name and change.new.spec.node_name not in self.shared.nodes:
-                    yield f"node/{change.new.spec.node_name}"
+            yield from self._notice_pod(now, change)
+
+    def _notice_node(self, now: Instant, change: Change[Any]) -> Iterable[str]:
+        if change.key in self._missing:
+            yield f"node/{change.key}"
+        self._look_later(now, f"node/{change.key}")
+        if change.new is not None:
+            for pod in self.shared.pods_on(change.key):
+                if pod.is_terminating:
+                    self._look_later(now, f"pod/{pod.key}")
+
+    def _notice_pod(self, now: Instant, change: Change[Any]) -> Iterable[str]:
+        was = change.old is not None and change.old.is_terminal
+        now_is = change.new is not None and change.new.is_terminal
+        self._ended += now_is - was
+        if self._ended > TERMINATED_MAX:
+            self._look_later(now, "ended")
+        if change.new is None:
+            self._ending.discard(change.key)
+            return
+        if change.new.is_terminating:
+            if change.key in self._ending:
+                yield f"pod/{change.key}"
+            self._look_later(now, f"pod/{change.key}")
+        node = change.new.spec.node_name
+        if node and node not in self.shared.nodes:
+            if node in self._gone:
+                yield f"node/{node}"
+            self._look_later(now, f"node/{node}")
+
+    def _look_later(self, now: Instant, key: str) -> None:
+        """At the next of the looks; before the first one nothing is looked at anyway."""
+        if self._began is None:
+            self.queue.add(key)
+        else:
+            self.queue.add_at(key, Instant(now + LOOKS_EVERY - (now - self._began) % LOOKS_EVERY))
 
     def reconcile(self, now: Instant, key: str) -> Plan:
         kind, _, name = key.partition("/")
@@ -81,9 +111,11 @@ class PodGc(Controller):
         if _is_deleted(pod):
             return NOTHING
         if not pod.spec.node_name:
+            self._ending.add(key)
             return Plan((_end(pod, now, None),))
         node = self.shared.nodes.get(pod.spec.node_name)
         if node is not None and ready_of(node) != "True" and any(t.key == OUT_OF_SERVICE for t in node.spec.taints):
+            self._ending.add(key)
             return Plan((_end(pod, now, None),))
         return NOTHING
 
