@@ -139,24 +139,25 @@ class FilesDisk:
     """
 
     def __init__(self, path: str, files: Files | None = None) -> None:
-        self._path = Path(path)
-        self._folder = str(self._path)
+        self._folder = str(path)
         self._files = files or SystemFiles()
         self._broken = False
-        self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
 
     def load(self) -> dict[str, bytes]:
         kept: dict[str, bytes] = {}
-        for file in sorted(self._path.iterdir()):
+        with os.scandir(self._folder) as found:
+            files = sorted(found, key=lambda file: file.name)
+        for file in files:
             if file.name.endswith(_TEMPORARY):
-                file.unlink()
+                os.unlink(file.path)
             elif file.is_file():
-                kept[key_of(file.name)] = file.read_bytes()
+                kept[key_of(file.name)] = Path(file.path).read_bytes()
         return kept
 
     def commit(self, writes: Sequence[Persist], step: Callable[[str], None]) -> None:
         if self._broken:
-            raise OSError(f"{self._path}: an earlier write failed")
+            raise OSError(f"{self._folder}: an earlier write failed")
         self._broken = True
         last, folder = len(writes) - 1, self._folder
         moved: set[str] = set()

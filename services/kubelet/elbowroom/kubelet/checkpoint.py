@@ -4,6 +4,7 @@ Two JSON documents in upstream's format: an outer one with a checksum over the i
 quantities as the API server wrote them, so a checkpoint survives any change of notation.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -54,6 +55,7 @@ def checksum(data: bytes) -> int:
     return _hashed(_hashed(_BASIS, b"(string)"), data)
 
 
+@functools.lru_cache(64)  # thousands of idle kubelets of a process keep the same
 def fnv(data: bytes) -> int:
     """32-bit FNV-1a."""
     return _hashed(_BASIS, data)
