@@ -157,6 +157,22 @@ def test_up_says_which_nodes_of_before_are_not_as_asked(make: Callable[..., Clus
     )
 
 
+def test_an_api_server_that_kept_all_in_memory_begins_anew_with_its_nodes(make: Callable[..., Cluster]) -> None:
+    cluster = make(nodes=2)
+    cluster.up(apiserver={"store": "memory"})
+    for life in (1, 2):
+        kubelets = [cluster.component(f"kubelet/node-{number}")["pid"] for number in (1, 2)]
+        cluster.kill("apiserver")
+
+        def are_new(before: list[int] = kubelets) -> bool:
+            now = [cluster.component(f"kubelet/node-{number}").get("pid") for number in (1, 2)]
+            return all(now) and not set(now) & set(before)
+
+        eventually(are_new)
+        eventually(lambda: cluster.status()["nodes"] == {"total": 2, "ready": 2})
+        assert cluster.component("apiserver")["restarts"] == life
+
+
 def test_up_on_a_running_name_is_refused(make: Callable[..., Cluster]) -> None:
     cluster = make()
     cluster.up()

@@ -19,9 +19,11 @@ from elbowroom.wire import (
     ApiRequest,
     ApiResponse,
     Call,
+    Code,
     Reply,
     StreamBookmark,
     StreamCancel,
+    StreamEnd,
     StreamEvent,
     decode_value,
     encode_value,
@@ -46,7 +48,9 @@ class TinyApiServer:
         match happened:
             case Received(source, Call(number, "api", body)):
                 return self._on_request(source, number, decode_value(body, ApiRequest))
-            case Received(source, Call(number, "watch")):
+            case Received(source, Call(number, "watch", body)):
+                if int(decode_value(body, ApiRequest).query.get("resourceVersion") or 0) > self._revision:
+                    return [Send(source, StreamEnd(number, Code.OUT_OF_RANGE))]
                 return self._on_watch(source, number)
             case Received(source, Call(number, "hello")):
                 effects = self._on_hello(now, source.partition("/")[2]) if source.startswith("kubelet/") else []

@@ -329,6 +329,56 @@ def test_a_kubelet_that_begins_on_another_machine_finds_nothing(between: list[di
     assert judge(history_of([a_checkpoint("tmp", "s1"), a_checkpoint("dirsync", "s1"), *between, loaded])).held is holds
 
 
+def a_node_s_end(name: str = "n1", **facts: Any) -> dict[str, Any]:
+    written = {
+        "rev": 9,
+        "key": f"nodes/{name}",
+        "resource": "nodes",
+        "uid": "u",
+        "verb": "delete",
+        "sub": "",
+        "user": "x",
+        "base": 0,
+    }
+    return {"kind": "commit", "proc": "apiserver", **written, "gone": True, **facts}
+
+
+def a_store(*, durable: bool) -> dict[str, Any]:
+    return {"kind": "wal.recovered", "proc": "apiserver", "revision": 0, "floor": 0, "durable": durable}
+
+
+@pytest.mark.parametrize(
+    ("between", "found", "holds"),
+    [
+        ([], "", False),
+        ([a_node_s_end()], "", True),
+        ([a_node_s_end()], "s1", True),
+        ([a_node_s_end()], "s0", False),
+        ([a_node_s_end(), a_checkpoint("dirsync", "s2")], "", True),
+        ([a_node_s_end("n2")], "", False),
+        ([a_node_s_end(gone=False)], "", False),
+        ([a_store(durable=False)], "", True),
+        ([a_store(durable=True)], "", False),
+    ],
+)
+def test_a_node_that_goes_takes_its_disk_with_it(between: list[dict[str, Any]], found: str, holds: bool) -> None:
+    run = [a_checkpoint("dirsync", "s0"), a_checkpoint("tmp", "s1"), a_checkpoint("dirsync", "s1"), *between]
+    found_broken = list(INVARIANTS["I-07"](history_of([*run, a_checkpoint("loaded", found) | {"inc": 2}])))
+    assert (found_broken == []) is holds
+
+
+def test_a_new_node_s_disk_is_held_to_what_is_written_to_it() -> None:
+    new = [a_node_s_end(), a_checkpoint("loaded", "") | {"inc": 2}, a_checkpoint("dirsync", "s2") | {"inc": 2}]
+    again = a_checkpoint("loaded", "") | {"inc": 3}
+    assert [v.message for v in INVARIANTS["I-07"](history_of([a_checkpoint("dirsync", "s1"), *new, again]))]
+
+
+def test_what_a_store_in_memory_forgot_may_be_made_again() -> None:
+    again = [a_node_s_end(gone=False, verb="create", uid=uid) for uid in ("a", "b")]
+    assert [v.message for v in INVARIANTS["I-35"](history_of([a_store(durable=True), again[0], again[1] | {"rev": 10}]))]
+    assert not list(INVARIANTS["I-35"](history_of([a_store(durable=False), again[0], a_store(durable=False), again[1]])))
+
+
 def test_a_copy_that_lives_on_where_the_disk_was_says_nothing_about_the_new_one() -> None:
     new = [a_new_disk(), a_checkpoint("loaded", "") | {"inc": 2}, a_checkpoint("dirsync", "s2") | {"inc": 2}]
     old, again = a_checkpoint("dirsync", "s1"), a_checkpoint("loaded", "s2") | {"inc": 3}

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from elbowroom.history import bounds, nodes, paging, pods, progress, scheduling, serving, watching
-from elbowroom.history.reading import PARTS, RESOURCES, Invariant, commits, shares_of, vector_of
+from elbowroom.history.reading import PARTS, RESOURCES, Invariant, commits, forgets, shares_of, vector_of
 from elbowroom.history.records import History, Record, Violation
 
 # ---------------------------------------------------------------- node and resize
@@ -157,10 +157,21 @@ def allocation_survives(history: History) -> Iterator[Violation]:
     begun: dict[tuple[str, str], list[Record]] = defaultdict(list)
     since: dict[str, int] = {}
     """Node -> the life that began on a machine where it had kept nothing; an earlier one may go on elsewhere."""
-    for record in history.kinds("ckpt.tmp", "ckpt.dirsync", "ckpt.loaded", "disk.new"):
+    gone: dict[str, None] = {}
+    """Nodes that were deleted, or whose store forgot them: their disks go with them, sooner or later."""
+    for record in history.kinds("ckpt.tmp", "ckpt.dirsync", "ckpt.loaded", "disk.new", "commit", "wal.recovered"):
+        if record["kind"] == "commit":
+            if record.get("gone") and record["resource"] == "nodes":
+                gone[record["key"].partition("/")[2]] = None
+            continue
+        if record["kind"] == "wal.recovered":
+            gone.update(dict.fromkeys(node for node, _ in (*durable, *begun) if forgets(record)))
+            continue
         if not record["proc"].startswith("kubelet/"):
             continue  # a runtime's disk
-        if record["kind"] == "disk.new":
+        is_first = record["kind"] == "ckpt.loaded" and not record["sha"] and record["node"] in gone
+        if record["kind"] == "disk.new" or is_first:
+            gone.pop(record["node"], None)
             since[record["node"]] = record["inc"]
             for known in [known for known in (*durable, *begun) if known[0] == record["node"]]:
                 durable.pop(known, None)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from elbowroom.history.linearizability import Operation, is_linearizable, windows
-from elbowroom.history.reading import ENDED, RESOURCES, Invariant, amount_of, commits, figure_of, forgets
+from elbowroom.history.reading import ENDED, RESOURCES, Invariant, amount_of, commits, commits_by_life, figure_of, forgets
 from elbowroom.history.records import History, Record, Violation
 
 ALREADY_EXISTS = 409
@@ -67,7 +67,11 @@ def writes_are_whole(history: History) -> Iterator[Violation]:
     """I-35: what certainly failed is not in the log, and a create that was asked for again never makes a second object."""
     current: dict[str, Record] = {}
     creates: dict[str, list[Record]] = defaultdict(list)
-    for record in commits(history):
+    of = 0
+    for life, record in commits_by_life(history):
+        if life != of:  # the store began anew, with nothing in it
+            of = life
+            current.clear()
         before = current.get(record["key"])
         if record["verb"] == "create" and not record["sub"] and not record.get("gone"):
             if before is not None and before["uid"] != record["uid"]:

@@ -83,6 +83,7 @@ NODES_GIVE_WAY = 5
 """How nice a node's processes are. Nodes are many and here share the processors of the control plane, which real ones do not: where
 those are short they fall behind and catch up, newest first, while the API server and its clients go on."""
 
+NEXT_TRY_SECONDS = 0.1
 CREATED_ABREAST = 256
 """Nodes that are being created at a time."""
 
@@ -276,6 +277,15 @@ class Supervisor:
 
         await asyncio.gather(*(one(manifest) for manifest in self._plan.cluster.manifests()))
 
+    async def _create_nodes_anew(self, bus: BusClient) -> None:
+        """A store in memory ended with its process: the cluster begins as it did when it came up, with its Nodes and nothing else."""
+        while not self._stopping and self._fleet.components["apiserver"].ready:
+            try:
+                await self._create_nodes(bus)
+                return
+            except UserError:  # it has ended again, or cannot be reached yet
+                await asyncio.sleep(NEXT_TRY_SECONDS)
+
     async def _watch_nodes(self, bus: BusClient) -> None:
         async for change in bus.watch("nodes", Node):
             self._note_node(change.key, change.new)
@@ -416,6 +426,8 @@ class Supervisor:
                 self._fleet.ready(time.monotonic(), machine, epoch, facts)
                 if not self._placement.is_local and address:
                     self._moved(machine, address)
+                if machine == "apiserver" and self._bus is not None and self._plan.cluster.spec.apiserver.store == "memory":
+                    self._in_background(self._create_nodes_anew(self._bus))
             case Ended(machine, why):
                 self._fleet.ended(machine, why)
                 if why.startswith("failed"):
