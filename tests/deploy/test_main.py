@@ -4,19 +4,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
-def elbowroom(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def elbowroom(home: Path, *arguments: str, stdout: Any = subprocess.PIPE) -> "subprocess.CompletedProcess[str]":
     environment = {**os.environ, "ELBOWROOM_HOME": str(home)}
     environment.pop("ELBOWROOM_NAME", None)
     return subprocess.run(
         [sys.executable, "-m", "elbowroom.deploy.main", *arguments],
         env=environment,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=60,
         check=False,
@@ -51,6 +53,16 @@ def elbowroom(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]"
         (["check", __file__], "lines is a record"),
         (["explore", "preemption", "--replay", "1", "--keep", "a,b"], "--keep a,b: numbers of the plan's parts"),
         (["bench", "--only", "speed"], "--only speed: no such figure"),
+        (
+            ["explore", "preemption", "--replay", "1", "--at", "kubelet/node-1@K4#1:crash"],
+            "kubelet/node-1@K4#1:kill (or stop, delay",
+        ),
+        (["explore", "preemption", "--failures", "/proc"], "--failures /proc: Is a directory"),
+        (["chaos", "run", "kubelet-half-way", "--html", "/does/not/exist.html"], "--html /does/not/exist.html: there is no folder"),
+        (["scale", "--html", "/does/not/exist.html"], "--html /does/not/exist.html: there is no folder /does/not"),
+        (["bench", "--json", "/does/not/exist.json"], "--json /does/not/exist.json: there is no folder /does/not"),
+        (["experiment", "preemption", "--json", "/does/not/exist.json"], "--json /does/not/exist.json: there is no folder"),
+        (["check", "/does/not/exist", "--html", "/does/not/exist.html"], "--html /does/not/exist.html: there is no folder"),
         (["fly"], "No such command 'fly'"),
         (["status", "--wings"], "No such option"),
     ],
@@ -60,6 +72,13 @@ def test_what_cannot_be_carried_out_is_said_in_one_line(tmp_path: Path, argument
     assert (done.returncode, done.stdout) == (2, "")
     assert words in done.stderr and done.stderr.startswith("elbowroom: ")
     assert done.stderr.count("\n") == 1 and done.stderr.endswith("\n")
+
+
+@pytest.mark.parametrize("command", [("chaos", "schema"), ("--version",), ("--help",)])
+def test_where_there_is_no_room_for_what_it_says_it_says_so_in_one_line(tmp_path: Path, command: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = elbowroom(tmp_path, *command, stdout=full)
+    assert (done.returncode, done.stderr) == (2, "elbowroom: No space left on device\n")
 
 
 def test_a_refused_command_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ Exit codes: 0 done, 1 the thing checked did not hold, 2 the command could not be
 wrong and what to do). What a command needs is imported when it runs, so that ``status`` answers at once.
 """
 
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -79,6 +81,19 @@ class Suite(StrEnum):
     RESIZE_PREEMPTION = "resize-preemption"
     HISTORIES = "histories"
     AIMS = "aims"
+
+
+def _can_be_written(option: str, path: Path | None) -> None:
+    """``UserError``, before work of minutes begins, if what it finds could not be written there at its end."""
+    if path is None or str(path) == "-":
+        return
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise UserError(f"{option} {path}: Is a directory")
+    if not folder.is_dir():
+        raise UserError(f"{option} {path}: there is no folder {folder}")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise UserError(f"{option} {path}: Permission denied")
 
 
 def _print_version(wanted: bool) -> None:
@@ -232,6 +247,7 @@ def check(
     """Judge a recorded history against every invariant; exit 1 if one was broken."""
     from elbowroom.history import files, report
 
+    _can_be_written("--html", html)
     try:
         told = files.load(history)
         verdict = report.judge(told)
@@ -287,6 +303,7 @@ def explore(
     from elbowroom.deploy.explore import run as runs
     from elbowroom.deploy.explore import show
 
+    _can_be_written("--failures", failures)
     story, name = scenario, None if profile is None else profile.value
     long = command.seconds(duration) if duration is not None else None
     runs.scenario_of(story, long, name)  # or it is none
@@ -328,6 +345,7 @@ def chaos_run(
     """Break a cluster while it is used, heal it, wait until all is well, and judge what was recorded; exit 1 if not all was."""
     from elbowroom.deploy.chaos import command
 
+    _can_be_written("--html", html)
     chosen = None if profile is None else profile.value
     raise typer.Exit(0 if command.run(scenario, seed, duration, name=name, keep=keep, html=html, profile=chosen) else 1)
 
@@ -379,6 +397,7 @@ def experiment(
     from elbowroom.deploy.experiment import show
 
     assert which is Experiment.PREEMPTION, "there is one experiment so far"
+    _can_be_written("--json", json_file)
     show.preemption(first_seed, count, jobs, json_file)
 
 
@@ -399,6 +418,7 @@ def bench(
 
     if against is not None and not against.is_file():
         raise UserError(f"--against {against}: no such file")
+    _can_be_written("--json", json_file)
     run(suite.value, only or [], json_file, against, profiles)
 
 
@@ -421,6 +441,7 @@ def scale(
     """Bring many nodes and pods up, storm them with resizes that need room made, and report; exit 1 if an invariant was broken."""
     from elbowroom.deploy.scale import command
 
+    _can_be_written("--html", html)
     raise typer.Exit(0 if command.run(nodes, pods, resizes, at_once, per_process, html) else 1)
 
 
@@ -432,7 +453,9 @@ def _fail(why: str) -> NoReturn:
 
 def _carried_out(command: Callable[[], Any]) -> int:
     try:
-        return command() or 0
+        code = command() or 0
+        sys.stdout.flush()
+        return code
     except UserError as why:
         _fail(str(why))
     except TyperException as why:
@@ -440,6 +463,12 @@ def _carried_out(command: Callable[[], Any]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except OSError as why:  # of this machine: no room, no right, no such folder
+        if not isinstance(why.strerror, str):
+            raise
+        with suppress(OSError):  # nor is there at the end
+            sys.stdout.close()
+        _fail(f"{why.filename}: {why.strerror}" if why.filename else why.strerror)
     except (KeyboardInterrupt, typer.Abort):
         return 130
 

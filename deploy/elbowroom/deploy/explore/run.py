@@ -66,8 +66,9 @@ class Point:
         peer, _, rest = text.partition("@")
         label, _, rest = rest.rpartition("#")
         hits, _, action = rest.partition(":")
-        if not (peer and label and action.partition(":")[0] in ("kill", "stop", "delay", "disk")):
-            raise ValueError(f"{text!r} is no PEER@LABEL#HITS:ACTION")
+        is_one = peer and label and hits.isdecimal() and action.partition(":")[0] in ("kill", "stop", "delay", "disk")
+        if not is_one:
+            raise ValueError(f"{text!r} is no PEER@LABEL#HITS:ACTION, as kubelet/node-1@K4#1:kill (or stop, delay, disk)")
         return Point(peer, label, action, int(hits))
 
 
