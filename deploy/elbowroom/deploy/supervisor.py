@@ -278,7 +278,7 @@ class Supervisor:
         await asyncio.gather(*(one(manifest) for manifest in self._plan.cluster.manifests()))
 
     async def _create_nodes_anew(self, bus: BusClient) -> None:
-        """A store in memory ended with its process: the cluster begins as it did when it came up, with its Nodes and nothing else."""
+        """A store in memory ended with its process: the cluster begins as it came up, with its Nodes and nothing else."""
         while not self._stopping and self._fleet.components["apiserver"].ready:
             try:
                 await self._create_nodes(bus)
