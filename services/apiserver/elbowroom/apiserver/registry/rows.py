@@ -26,6 +26,8 @@ class Rows:
         self._customs: dict[str, tuple[int, dict[str, Custom]]] = {}
         """By definition, what follows from it, and the revision that it follows from."""
         self._fields: dict[str, schema.Field] = {}
+        self._allowed: dict[tuple[str, str, str, str, str], Resource] = {}
+        """The rows of built-in kinds that were found, by what was asked of them: group, version, resource, subresource, verb."""
         previews = profile.publishes_resize_status or profile.on("InPlacePodVerticalScalingExclusiveCPUsScaleDownDelay")
         for name, row in self.built_in.items():
             strategy = row.strategy
@@ -35,10 +37,21 @@ class Rows:
 
     def of(self, request: ApiRequest) -> Resource:
         """The row that a request is about; 404 for a resource, 405 for a verb, that is not served."""
+        asked = (request.group, request.version, request.resource, request.subresource, request.verb)
+        row = self._allowed.get(asked)
+        if row is None:
+            row, is_custom = self._found(request)
+            if not is_custom:
+                self._allowed[asked] = row
+        return row
+
+    def _found(self, request: ApiRequest) -> tuple[Resource, bool]:
+        """The row, and whether it is of a custom kind."""
         known = self._catalog.find(request.group, request.version, request.resource)
         row = self._others.get((request.group, request.version, request.resource)) or self.built_in.get(
             f"{request.resource}.{request.group}" if request.group else request.resource
         )
+        is_custom = known is None or row is None
         if known is None or row is None:
             custom = self.customs_of(f"{request.resource}.{request.group}").get(request.version)
             if custom is None:
@@ -52,7 +65,7 @@ class Rows:
             verbs = subresource.verbs
         if request.verb not in verbs:
             raise statuses.method_not_allowed()
-        return row
+        return row, is_custom
 
     def customs_of(self, name: str) -> dict[str, Custom]:
         """What is served of the definition of that name, by version. It follows from the store alone."""

@@ -90,8 +90,9 @@ def _constant(text: str) -> Any:
 
 _brief_decoder = msgspec.json.Decoder(float_hook=_fraction)
 _brief_encoder = msgspec.json.Encoder(enc_hook=float)  # numbers that remember how they were written
-_long_number = re.compile(rb"[-:,\[]\d{19}")
-"""What may be beyond 64 bits."""
+_as_digits = bytes.maketrans(b"123456789", b"000000000")
+_LONG = b"0" * 19
+"""As many digits as a number has that may be beyond 64 bits."""
 _decoder = json.JSONDecoder(object_pairs_hook=_once, parse_int=_integer, parse_float=_fraction, parse_constant=_constant)
 _pairs_decoder = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=_integer, parse_float=_fraction, parse_constant=_constant)
 _surrogate = re.compile(r"\\u[dD][89a-fA-F]")
@@ -100,7 +101,11 @@ _token = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
 
 def parse_json(body: bytes) -> Parsed:
     """The value in ``body``; ``MalformedBodyError`` for anything that is no strict JSON or goes beyond the bounds."""
-    if len(body) <= BRIEF_BYTES_MAX and _long_number.search(body) is None and body.count(b"{") + body.count(b"[") <= DEPTH_MAX:
+    if (
+        len(body) <= BRIEF_BYTES_MAX
+        and _LONG not in body.translate(_as_digits)
+        and body.count(b"{") + body.count(b"[") <= DEPTH_MAX
+    ):
         try:
             value = _brief_decoder.decode(body)
             if _brief_encoder.encode(value) == body:

@@ -126,6 +126,9 @@ def _struct(
                 found[name] = value
         elif kind == TIME:
             found[name] = _time(value, _TIME_LAYOUT)
+        elif kind in _INTEGERS and type(value) is int and -(1 << 31) <= value < 1 << 31:
+            if value or not field.drops_zero:
+                found[name] = value
         elif kind == STRUCT:
             if type(value) is dict:
                 assert field.struct is not None
@@ -146,6 +149,7 @@ def _struct(
 
 
 _ABSENT = object()
+_INTEGERS = (INT32, INT64)
 
 
 def _in_type_order(struct: Struct, document: dict[str, Any]) -> list[str]:
