@@ -1,6 +1,7 @@
 """The parts of ``elbowroom scale`` that need no cluster."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def test_all_pods_have_room_and_each_that_grows_can_by_one_victim(nodes: int, po
             plan(nodes, pods)
         return
     made = plan(nodes, pods)
-    manifests = made.manifests()
+    manifests = [*made.growers(), *made.others()]
     assert len(manifests) == len({manifest["metadata"]["name"] for manifest in manifests}) == pods
     assert pods <= made.room * nodes, "there is room for all"
     required = [m["spec"]["affinity"]["nodeAffinity"] for m in manifests[: made.growing]]
@@ -44,8 +45,8 @@ def test_all_pods_have_room_and_each_that_grows_can_by_one_victim(nodes: int, po
 
 
 def test_a_plan_is_a_cluster_that_can_be_brought_up() -> None:
-    spec = config.overlay(config.Cluster(), plan(20, 60).cluster(500)).spec
-    assert spec.kubelets_per_process == 500
+    spec = config.overlay(config.Cluster(), plan(20, 60).cluster(500, 0.1)).spec
+    assert (spec.kubelets_per_process, spec.time_scale) == (500, 0.1)
     assert (spec.nodes[0].count, spec.nodes[0].capacity["memory"]) == (20, "3Gi")
 
 
@@ -65,7 +66,7 @@ def test_a_plan_that_makes_no_sense_is_refused_before_anything_starts(arguments:
 
 def test_a_report_that_cannot_be_written_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file or directory"):
-        command.run(1, 2, None, 1, 2, tmp_path / "absent" / "report.html")
+        command.run(1, 2, None, 1, 2, 1.0, tmp_path / "absent" / "report.html")
 
 
 def test_the_command_is_there() -> None:
@@ -120,6 +121,23 @@ def test_who_waits_for_a_pod_is_told_when_it_is_so_and_who_waits_too_long_is_tol
         pods.heard("MODIFIED", seen("a", "Running", "n", "1Gi", "Deferred"))
         with pytest.raises(UserError, match="it is Running, n, its resize waits for room; of 2 pods 1 are bound, 2 run, 1 wait"):
             await pods.until("a", lambda pod: pod is None, 0)
+
+    asyncio.run(test())
+
+
+def test_who_waits_for_many_pods_is_told_when_the_last_is_so() -> None:
+    async def test() -> None:
+        pods = Pods()
+        pods.heard("ADDED", seen("b", "Running", "n"))
+        all_run = asyncio.create_task(pods.all_until("abc", lambda pod: pod is not None and pod.is_running, 5))
+        for name in "ac":
+            await asyncio.sleep(0)
+            assert not all_run.done()
+            pods.heard("ADDED", seen(name, "Running", "n"))
+            last = time.perf_counter()
+        assert abs(await all_run - last) < 1
+        with pytest.raises(UserError, match="pod d did not get there within 0 s: it is not there"):
+            await pods.all_until("abcd", lambda pod: pod is not None, 0)
 
     asyncio.run(test())
 

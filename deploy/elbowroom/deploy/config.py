@@ -81,7 +81,7 @@ class Machine(Model):
 class Nodes(Model):
     """So many nodes alike, named ``namePrefix`` and a number from 1."""
 
-    count: int = Field(default=1, ge=0, le=10_000)
+    count: int = Field(default=1, ge=0, le=50_000)
     name_prefix: str = Field(default="node-", pattern=r"^[a-z0-9]([-a-z0-9.]{0,40})?$")
     capacity: dict[str, Quantity] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
     allocatable: dict[str, Quantity] | None = None

@@ -424,7 +424,7 @@ def bench(
 
 @app.command()
 def scale(
-    nodes: Annotated[int, typer.Option("--nodes", min=1, max=10_000, help="How many nodes.")] = 100,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, max=50_000, help="How many nodes.")] = 100,
     pods: Annotated[int, typer.Option("--pods", min=1, help="How many pods, at most 100 a node.")] = 300,
     resizes: Annotated[
         int | None,
@@ -434,6 +434,9 @@ def scale(
     per_process: Annotated[
         int, typer.Option("--kubelets-per-process", min=2, max=4000, help="How many nodes share a process.")
     ] = 500,
+    time_scale: Annotated[
+        float, typer.Option("--time-scale", min=0.01, max=1.0, help="Emulated seconds in a real one, where Leases are too many.")
+    ] = 1.0,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the report as a page for a browser, too.")
     ] = None,
@@ -442,7 +445,7 @@ def scale(
     from elbowroom.deploy.scale import command
 
     _can_be_written("--html", html)
-    raise typer.Exit(0 if command.run(nodes, pods, resizes, at_once, per_process, html) else 1)
+    raise typer.Exit(0 if command.run(nodes, pods, resizes, at_once, per_process, time_scale, html) else 1)
 
 
 def _fail(why: str) -> NoReturn:

@@ -103,8 +103,10 @@ class Pods:
         self._waiting: dict[str, list[tuple[Fact, asyncio.Future[float]]]] = {}
         self._failure: BaseException | None = None
 
-    async def until(self, name: str, fact: Fact, patience: float) -> float:
-        """When ``fact`` was first seen to hold of the pod (None: it is gone); ``UserError`` if it does not in time."""
+    async def until(self, name: str, fact: Fact, patience: float, *, since: float | None = None) -> float:
+        """When ``fact`` was first seen to hold of the pod (None: it is gone); ``UserError`` if it does not in time, which begins to
+        run ``since`` then (now)."""
+        waited = 0.0 if since is None else time.perf_counter() - since
         if fact(self.now.get(name)):
             return time.perf_counter()
         if self._failure is not None:
@@ -112,7 +114,7 @@ class Pods:
         future: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(name, []).append((fact, future))
         try:
-            return await asyncio.wait_for(future, patience)
+            return await asyncio.wait_for(future, max(0.0, patience - waited))
         except TimeoutError as why:
             now = self.now.get(name)
             stands = "not there" if now is None else now.words
@@ -120,8 +122,11 @@ class Pods:
             raise UserError(f"pod {name} did not get there within {patience:.0f} s: it is {stands}; {others}") from why
 
     async def all_until(self, names: Iterable[str], fact: Fact, patience: float) -> float:
-        """When it held of all of them."""
-        return max(await asyncio.gather(*(self.until(name, fact, patience) for name in names)), default=time.perf_counter())
+        """When it held of all of them. They are waited for one after the other, so that of thousands only one costs a task."""
+        began = last = time.perf_counter()
+        for name in names:
+            last = max(last, await self.until(name, fact, patience, since=began))
+        return last
 
     def heard(self, kind: str, pod: Seen) -> None:
         name = pod.metadata.name

@@ -21,7 +21,7 @@ from elbowroom.deploy.scale.view import View
 NAME = "scale"
 
 
-def run(nodes: int, pods: int, growing: int | None, lanes: int, per_process: int, html: Path | None) -> bool:
+def run(nodes: int, pods: int, growing: int | None, lanes: int, per_process: int, time_scale: float, html: Path | None) -> bool:
     """Whether the history was judged valid. ``UserError`` if the run could not be made."""
     wanted = plan(nodes, pods, growing)
     if html is not None:
@@ -30,7 +30,7 @@ def run(nodes: int, pods: int, growing: int | None, lanes: int, per_process: int
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: nothing may be left running
     scratch = Path(tempfile.mkdtemp(prefix="elbowroom-scale-"))
     try:
-        made, history = driven(wanted, lanes, per_process, Home(NAME, scratch))
+        made, history = driven(wanted, lanes, per_process, Home(NAME, scratch), time_scale)
         print("judging the history ...", flush=True)
         verdict = judging.judged(history, nodes)
         print(report.text(made, verdict), flush=True)
@@ -44,9 +44,9 @@ def run(nodes: int, pods: int, growing: int | None, lanes: int, per_process: int
     return verdict.report.verdict == "valid"
 
 
-def driven(wanted: Plan, lanes: int, per_process: int, home: Home) -> tuple[Run, Path]:
+def driven(wanted: Plan, lanes: int, per_process: int, home: Home, time_scale: float = 1.0) -> tuple[Run, Path]:
     """The run, and where its history is. The cluster is down on return."""
-    cluster = config.overlay(config.Cluster(), wanted.cluster(per_process))
+    cluster = config.overlay(config.Cluster(), wanted.cluster(per_process, time_scale))
     made, view = Run(wanted), View(wanted.nodes)
     try:
         launch.start(planning.plan(home, cluster), detach=True, show=view)

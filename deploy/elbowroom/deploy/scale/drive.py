@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,8 @@ from elbowroom.deploy.scale.plan import GROWN, PATCH, PRIORITIES, RESIZED, Plan,
 PODS = "/api/v1/namespaces/default/pods"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONNECTIONS = 32
-SAMPLE_SECONDS = 0.5
+SAMPLE_SECONDS, SAMPLED_SHARE = 0.5, 0.1
+"""How often a sample is taken, unless that took more than this share of the time: the kernel looks at each page that is weighed."""
 PATIENCE_SECONDS, PATIENCE_SECONDS_A_POD = 60.0, 0.1
 GROWS, RESIZES = "grow, with preemption where the node is full", "resize within the node's room"
 
@@ -95,15 +96,14 @@ async def _fill(run: Run, connections: Sequence[Connection], pods: Pods, sampler
     sampler.phase = "pods"
     began = sampler.began
 
-    async def make(lane: int) -> None:
-        for manifest in manifests[lane :: len(connections)]:
-            await asked(connections[lane], "POST", PODS, manifest)
+    async def make(connection: Connection, manifests: Iterator[dict[str, Any]]) -> None:
+        for manifest in manifests:
+            await asked(connection, "POST", PODS, manifest)
             sampler.made += 1
 
     # Those that are to grow have their nodes to themselves first: a scheduler is free to put the others anywhere.
-    for manifests in (run.plan.manifests()[: run.plan.growing], run.plan.manifests()[run.plan.growing :]):
-        await asyncio.gather(*(make(lane) for lane in range(len(connections))))
-        names = [manifest["metadata"]["name"] for manifest in manifests]
+    for manifests, names in ((run.plan.growers(), run.plan.high), (run.plan.others(), run.plan.low)):
+        await asyncio.gather(*(make(connection, manifests) for connection in connections))
         run.running = await pods.all_until(names, lambda pod: pod is not None and pod.is_running, patience) - began
 
 
@@ -170,13 +170,14 @@ class _Sampler:
 
     async def _go_on(self) -> None:
         while True:
-            over = self._ended.is_set()
+            over, began = self._ended.is_set(), time.perf_counter()
             await self._sample()
+            took = time.perf_counter() - began
             self._show(self.phase, self._run)
             if over:
                 return
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), SAMPLE_SECONDS)
+                await asyncio.wait_for(self._ended.wait(), max(SAMPLE_SECONDS, took / SAMPLED_SHARE))
 
     async def _sample(self) -> None:
         at = time.perf_counter() - self.began

@@ -4,7 +4,7 @@ Each pod asks for a gibibyte, and a node has room for its share of the pods, rou
 a resize of a pod of high priority to two gibibytes needs a victim where the node is full, and none where it is not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,14 +38,19 @@ class Plan:
     def low(self) -> list[str]:
         return [f"low-{number}" for number in range(1, self.pods - self.growing + 1)]
 
-    def cluster(self, per_process: int) -> Mapping[str, Any]:
+    def cluster(self, per_process: int, time_scale: float = 1.0) -> Mapping[str, Any]:
         """The part of cluster.yaml under ``spec``."""
         capacity = {"cpu": "16", "memory": f"{self.room}Gi", "pods": "110"}
-        return {"kubeletsPerProcess": per_process, "nodes": [{"count": self.nodes, "capacity": capacity}]}
+        nodes = [{"count": self.nodes, "capacity": capacity}]
+        return {"kubeletsPerProcess": per_process, "timeScale": time_scale, "nodes": nodes}
 
-    def manifests(self) -> list[dict[str, Any]]:
-        """The pods in the order in which they are made; those that are to grow first, each on a node of its own."""
-        return [_pod(name, HIGH, f"node-{at}") for at, name in enumerate(self.high, 1)] + [_pod(name, LOW) for name in self.low]
+    def growers(self) -> Iterator[dict[str, Any]]:
+        """The pods that are to grow, each on a node of its own. They are made first."""
+        return (_pod(name, HIGH, f"node-{at}") for at, name in enumerate(self.high, 1))
+
+    def others(self) -> Iterator[dict[str, Any]]:
+        """The pods that are made then, one by one as they are asked for: of hundreds of thousands not all at once."""
+        return (_pod(name, LOW) for name in self.low)
 
 
 def plan(nodes: int, pods: int, growing: int | None = None) -> Plan:
