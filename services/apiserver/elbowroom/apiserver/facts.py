@@ -69,7 +69,8 @@ def _pod(pod: Mapping[str, Any]) -> dict[str, Any]:
         "deleting": meta.get("deletionTimestamp") is not None,
         "grace": meta.get("deletionGracePeriodSeconds"),
         "pending": pending.get("reason", ""),
-        "held_back": any(c.get("type") == _HELD_BACK and c.get("status") == "True" for c in status.get("conditions", ())),
+        "held_back": _HELD_BACK in conditions
+        and any(c.get("type") == _HELD_BACK and c.get("status") == "True" for c in status.get("conditions", ())),
         "plain": not (spec.get("initContainers") or spec.get("resources") or spec.get("overhead")),
         "figures": {
             c["name"]: {"allocated": c.get("allocatedResources"), "actual": (c.get("resources") or {}).get("requests")}

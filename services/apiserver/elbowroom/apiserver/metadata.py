@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, required
@@ -77,7 +78,7 @@ def validate(metadata: Mapping[str, Any], *, namespaced: bool, rule: str) -> lis
     elif not namespace:
         found.append(required("metadata.namespace"))
     else:
-        found += [invalid("metadata.namespace", namespace, finding) for finding in label_rule(namespace, False)]
+        found += [invalid("metadata.namespace", namespace, finding) for finding in _namespace_findings(namespace)]
     return found + _common(metadata, strict_finalizers=rule != "path")
 
 
@@ -95,6 +96,12 @@ def validate_update(new: Mapping[str, Any], old: Mapping[str, Any], *, rule: str
             error = invalid(f"metadata.{field}", new.get(field), "field is immutable")
             found += [error, error]  # upstream checks, and says, it twice
     return found + _common(new, strict_finalizers=rule != "path")
+
+
+@lru_cache(maxsize=1024)
+def _namespace_findings(namespace: str) -> tuple[str, ...]:
+    """Those of a namespace that is there, so of few."""
+    return tuple(label_rule(namespace, False))
 
 
 def _common(metadata: Mapping[str, Any], *, strict_finalizers: bool) -> list[FieldError]:

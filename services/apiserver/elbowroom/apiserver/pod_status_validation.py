@@ -16,6 +16,7 @@ _ID_MAX = 2**31 - 1
 _ID_RANGE = f"must be between 0 and {_ID_MAX}, inclusive"
 _HEALTH = ("Healthy", "Unhealthy", "Unknown")
 _STATUSES = (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"))
+_ALL_STATUSES = (*_STATUSES, ("ephemeralContainerStatuses", ""))
 
 
 def _each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
@@ -27,12 +28,12 @@ def validate_status_update(profile: Profile, new: Node, old: Node) -> Errors:
     """All errors of an update of ``pods/status``."""
     errors = validate_annotation_updates(new, old)
     status, before, spec = new["status"], old.get("status") or {}, old["spec"]
-    for at, condition in _each("status.conditions", status.get("conditions")):
+    for index, condition in enumerate(status.get("conditions") or ()):
         generation, kind = condition.get("observedGeneration", 0), condition.get("type", "")
         if generation < 0:
-            errors.append(invalid(f"{at}.observedGeneration", generation, _GENERATION))
+            errors.append(invalid(f"status.conditions[{index}].observedGeneration", generation, _GENERATION))
         if kind not in ("PodScheduled", "Ready", "Initialized"):
-            errors += [invalid(f"{at}.Type", kind, why) for why in names.qualified_name(kind)]
+            errors += [invalid(f"status.conditions[{index}].Type", kind, why) for why in names.qualified_name(kind)]
     nominated = status.get("nominatedNodeName")
     if nominated and nominated != before.get("nominatedNodeName"):
         errors += [invalid("status.nominatedNodeName", nominated, why) for why in names.dns1123_subdomain(nominated)]
@@ -47,11 +48,13 @@ def validate_status_update(profile: Profile, new: Node, old: Node) -> Errors:
     errors += _claims(status.get("resourceClaimStatuses"), spec, "status.resourceClaimStatuses")
     errors += _addresses(status, before)
     for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        for at, one in _each(f"status.{field}", status.get(field)):
-            errors += _user(one.get("user") or {}, spec, f"{at}.user.linux")
+        for index, one in enumerate(status.get(field) or ()):
+            if one.get("user"):
+                errors += _user(one["user"], spec, f"status.{field}[{index}].user.linux")
     for field, which in _STATUSES:
-        for at, one in _each(f"status.{field}", status.get(field)):
-            errors += _allocated(one, spec.get(which) or [], f"{at}.allocatedResourcesStatus")
+        for index, one in enumerate(status.get(field) or ()):
+            if one.get("allocatedResourcesStatus"):
+                errors += _allocated(one, spec.get(which) or [], f"status.{field}[{index}].allocatedResourcesStatus")
     return errors + [
         forbidden(f"{at}.allocatedResourcesStatus", "must not be specified in container status")
         for at, one in _each("status.ephemeralContainerStatuses", status.get("ephemeralContainerStatuses"))
@@ -62,7 +65,13 @@ def validate_status_update(profile: Profile, new: Node, old: Node) -> Errors:
 # ---------------------------------------------------------------- what ended stays ended
 
 
+def _has_ended(status: Node) -> bool:
+    return (status.get("state") or {}).get("terminated") is not None
+
+
 def _transitions(status: Node, before: Node, spec: Node) -> Errors:
+    if not any(_has_ended(one) for field, _ in _ALL_STATUSES for one in before.get(field) or ()):
+        return []
     errors: Errors = []
     all_again = any(
         rule.get("action") == "RestartAllContainers"
@@ -70,14 +79,14 @@ def _transitions(status: Node, before: Node, spec: Node) -> Errors:
         for container in spec.get(field) or []
         for rule in container.get("restartPolicyRules") or []
     )
-    for field, which in (*_STATUSES, ("ephemeralContainerStatuses", "")):
+    for field, which in _ALL_STATUSES:
         if all_again and which:
             continue  # any of them may begin anew
         containers = {container.get("name"): container for container in spec.get(which) or []} if which else {}
         after = {one.get("name"): one for one in reversed(status.get(field) or [])}
         for at, one in _each(f"status.{field}", before.get(field)):
             ended, name = (one.get("state") or {}).get("terminated"), one.get("name")
-            if ended is None or name not in after or (after[name].get("state") or {}).get("terminated") is not None:
+            if ended is None or name not in after or _has_ended(after[name]):
                 continue
             container = containers.get(name)
             if container is None or not _begins_again(container, spec, ended.get("exitCode", 0)):

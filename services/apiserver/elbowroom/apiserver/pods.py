@@ -333,6 +333,8 @@ def _is_added_to(after: Node, before: Node) -> bool:
 
 def _with_generations(conditions: Sequence[Document], before: Sequence[Node]) -> list[Document]:
     """Conditions that lack ``observedGeneration`` keep the stored one of their type."""
+    if all(condition.get("observedGeneration") for condition in conditions):
+        return list(conditions)
     known: dict[str, list[int]] = {}
     for condition in before:
         known.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))

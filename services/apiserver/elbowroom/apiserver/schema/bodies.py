@@ -99,6 +99,15 @@ _surrogate = re.compile(r"\\u[dD][89a-fA-F]")
 _token = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
 
 
+def _may_be_brief(body: bytes) -> bool:
+    """Is it short, neither deep nor with a number beyond 64 bits?"""
+    return (
+        len(body) <= BRIEF_BYTES_MAX
+        and body.count(b"{") + body.count(b"[") <= DEPTH_MAX
+        and _LONG not in body.translate(_as_digits)
+    )
+
+
 def parse_json(body: bytes) -> Parsed:
     """The value in ``body``; ``MalformedBodyError`` for anything that is no strict JSON or goes beyond the bounds."""
     if (
