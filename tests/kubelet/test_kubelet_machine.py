@@ -7,6 +7,7 @@ import pytest
 from kubelet_world import KUBELET, NODE, World, a_container, a_pod
 
 from elbowroom.api.gates import RESIZE_PREEMPTION
+from elbowroom.kubelet.metrics import rejection
 from elbowroom.machine import parse_time, seconds
 from elbowroom.wire import Code, decode_value
 from elbowroom.wire.cri import LinuxResources, SetPodCgroup, UpdateContainerResources
@@ -324,6 +325,38 @@ def test_a_pod_that_does_not_fit_is_rejected_with_upstreams_words() -> None:
     world.api.delete("b", grace=0)
     world.run(1)
     assert "OutOfcpu" in {note["reason"] for note in world.noted("kl.reject")}
+    assert world.metric("kubelet_admission_rejections_total", reason="OutOfcpu") == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "label"),
+    [
+        ("OutOfpods", "OutOfpods"),
+        ("OutOfexample.com/x", "OutOfExtendedResources"),
+        ("NodeAffinity", "Other"),
+        ("Evicted", "Evicted"),
+    ],
+)
+def test_rejections_are_counted_by_few_names(reason: str, label: str) -> None:
+    assert rejection(reason) == label
+
+
+@pytest.mark.parametrize(
+    ("gates", "words"),
+    [({}, ""), ({"InPlacePodVerticalScalingInitContainers": False}, "InPlacePodVerticalScalingInitContainers")],
+)
+def test_a_change_that_needs_what_the_kubelet_does_not_do_is_told(gates: dict[str, bool], words: str) -> None:
+    world = World(gates=gates)
+    world.api.create("pods", a_pod("a", initContainers=[a_container("i", cpu="1")]))
+    world.run(3)
+
+    def grow(pod: dict[str, Any]) -> None:
+        pod["spec"]["initContainers"][0]["resources"]["requests"]["cpu"] = "1500m"
+
+    world.api.change("pods", "ns/a", grow, bump=True)
+    world.run(3)
+    told = [f"Pod requires node features that are not available: {words}"] if words else []
+    assert messages(world, "FailedNodeDeclaredFeaturesCheck", "a") == told
 
 
 def test_a_rejected_pod_that_is_deleted_with_grace_is_removed_at_once() -> None:

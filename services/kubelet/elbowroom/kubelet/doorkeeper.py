@@ -11,7 +11,7 @@ from elbowroom.kubelet.checkpoint import Checkpoint
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.machinestate import MachineState
 from elbowroom.kubelet.managers.manager import Managers
-from elbowroom.kubelet.metrics import Metrics
+from elbowroom.kubelet.metrics import Metrics, rejection
 from elbowroom.kubelet.previews.scaling import Scaling
 from elbowroom.kubelet.resizes import Resizes
 from elbowroom.kubelet.roster import Roster
@@ -103,6 +103,7 @@ class Doorkeeper:
         worker.refused = (refused.reason, refused.message)
         worker.over = worker.sandbox is None
         kubelet.event(now, worker.pod, "Warning", refused.reason, refused.message)
+        kubelet.metrics.rejections.inc(rejection(refused.reason))
         facts = {"pod": worker.key, "uid": worker.uid, "reason": refused.reason, "message": refused.message}
         kubelet.emit(Note("kl.reject", facts))
         kubelet.managers.release(worker.uid)

@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from elbowroom.api.objects import ObjectMeta, Pod, PodSpec, PodStatus, Struct
+from elbowroom.api.objects import Container, ObjectMeta, Pod, PodSpec, PodStatus, Struct
 from elbowroom.api.sharing import shared_status
 from elbowroom.cache import Change
-from elbowroom.kubelet import staticpods
+from elbowroom.kubelet import features, staticpods
 from elbowroom.kubelet.allocation import desired, same
 from elbowroom.kubelet.checkpoint import Checkpoint
 from elbowroom.kubelet.config import KubeletConfig
@@ -46,6 +46,7 @@ class Services(Protocol):
     shutdown: Shutdown
 
     def emit(self, *effects: Effect) -> None: ...
+    def event(self, now: Instant, pod: Pod, kind: str, reason: str, message: str, container: Container | None = None) -> None: ...
 
 
 class Intake:
@@ -145,6 +146,9 @@ class Intake:
         moved = old.spec is not new.spec and not same(desired(old, kubelet.config), desired(new, kubelet.config))
         if moved and worker.active:
             resizes.wished(now, worker, old)
+        if old.spec is not new.spec and (missing := features.missing_for(old.spec, new.spec, kubelet.config)):
+            words = f"Pod requires node features that are not available: {', '.join(missing)}"
+            kubelet.event(now, new, "Warning", "FailedNodeDeclaredFeaturesCheck", words)
         if new.is_terminal:
             kubelet.doorkeeper.let_go(worker, new.status.phase)
         if len(resizes):

@@ -15,6 +15,30 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 RESIZE_MS = (10, 50, 100, 500, 1000, 2000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 600000)
 DEFERRED_SECONDS = (5, 10, 15, 20, 30, 45, 60, 90, 120, 150, 180, 300, 600, 1200, 1800, 3600)
+REJECTIONS = frozenset(
+    {
+        "AppArmor",
+        "Evicted",
+        "InitContainerRestartPolicyForbidden",
+        "InvalidNodeInfo",
+        "NodeShutdown",
+        "OutOfcpu",
+        "OutOfephemeral-storage",
+        "OutOfmemory",
+        "OutOfpods",
+        "PodFeatureUnsupported",
+        "PodLevelResourcesNotSupported",
+        "PodOSNotSupported",
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "SupplementalGroupsPolicyNotSupported",
+        "SysctlForbidden",
+        "TopologyAffinityError",
+        "UnexpectedAdmissionError",
+        "UnexpectedPredicateFailureType",
+        "UnknownReason",
+    }
+)
+"""Reasons of a rejection that are counted by their name."""
 
 
 def priority_bucket(priority: int) -> str:
@@ -28,6 +52,13 @@ def priority_bucket(priority: int) -> str:
     if priority == 0:
         return "normal"
     return "low" if priority > -1000 else "very-low"
+
+
+def rejection(reason: str) -> str:
+    """The label for a rejection: there are only so many, since a reason may be made of any name."""
+    if reason in REJECTIONS:
+        return reason
+    return "OutOfExtendedResources" if reason.startswith("OutOf") else "Other"
 
 
 class LateRegistry(CollectorRegistry):
@@ -154,6 +185,15 @@ class Metrics:
             "kubelet_preemptions",
             "[ALPHA] Cumulative number of pod preemptions by preemption resource",
             ("preemption_signal",),
+            registry=self.registry,
+        )
+
+    @cached_property
+    def rejections(self) -> Count:
+        return Count(
+            "kubelet_admission_rejections_total",
+            "[ALPHA] Cumulative number pod admission rejections by the Kubelet.",
+            ("reason",),
             registry=self.registry,
         )
 
