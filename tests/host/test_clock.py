@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 
-from elbowroom.host.clock import Clock, Timers
+from elbowroom.host.clock import FIRED_MAX, Clock, Timers
 from elbowroom.machine import Instant, seconds
 
 
@@ -121,3 +121,18 @@ async def test_after_a_jump_back_a_timer_waits_for_its_time(timers: Timers, cloc
     timers.set("a", "soon", Instant(clock.now() + seconds(0.03)), fired.append)
     await until(fired, "soon")
     assert fired == ["soon"]
+
+
+@on_a_loop
+async def test_thousands_of_late_timers_leave_turns_of_the_loop_to_others(timers: Timers, clock: Clock, fired: list[str]) -> None:
+    now = clock.now()
+    for number in range(1000):
+        timers.set("owner", f"t{number}", Instant(now + number), fired.append)
+    turns = 0
+    while len(fired) < 1000:
+        before = len(fired)
+        await asyncio.sleep(0)
+        turns += 1
+        assert len(fired) - before <= FIRED_MAX
+    assert turns >= 1000 // FIRED_MAX
+    assert fired == [f"t{number}" for number in range(1000)], "and in their order"

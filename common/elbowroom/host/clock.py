@@ -8,6 +8,11 @@ from collections.abc import Callable, Hashable
 
 from elbowroom.machine import Instant
 
+FIRED_MAX = 64
+"""Timers that fire in one turn of the loop at most, as many as messages are read of a socket. Where thousands are late, of a
+process that had no processor for a while, what others said meanwhile is heard beside them: else all would find them silent, ask
+anew, and have still more to read."""
+
 
 class Clock:
     """Emulated time: ``scale`` emulated seconds a real one since ``origin``; it never goes back while the process lives.
@@ -101,9 +106,11 @@ class Timers:
         self._armed = None
         now = self._clock.now()
         try:
-            while self._heap and self._heap[0][0] <= now:
+            fired = 0
+            while fired < FIRED_MAX and self._heap and self._heap[0][0] <= now:
                 at, _, owner, name, due = heapq.heappop(self._heap)
                 if self._when(owner, name) == at:
+                    fired += 1
                     self._unset(owner, name)
                     due(name)
         finally:
