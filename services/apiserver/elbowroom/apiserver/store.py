@@ -10,13 +10,13 @@ version, resource, namespace, name, whether it is a deletion, and the document a
 """
 
 import zlib
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from elbowroom.apiserver.ordered import Ordered
 from elbowroom.apiserver.strategy import Document
 from elbowroom.machine import Persist
 
@@ -91,7 +91,7 @@ class _Collection:
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
-        self.keys: list[str] = []
+        self.keys = Ordered()
         self.index: dict[str, dict[str, Record]] = {}
 
 
@@ -178,13 +178,8 @@ class Store:
         return self._ring[revision - self.floor - 1]
 
     @staticmethod
-    def _keys(collection: _Collection, namespace: str) -> list[str]:
-        if not namespace:
-            return collection.keys
-        prefix = f"{namespace}/"
-        return collection.keys[
-            bisect_left(collection.keys, prefix) : bisect_left(collection.keys, f"{namespace}0")
-        ]  # "0" follows "/"
+    def _keys(collection: _Collection, namespace: str) -> Iterable[str]:
+        return collection.keys.between(f"{namespace}/", f"{namespace}0") if namespace else collection.keys  # "0" follows "/"
 
     # ------------------------------------------------------------ writing
 
@@ -232,11 +227,11 @@ class Store:
             collection.index[index(old.document)].pop(key, None)
         if change.deleted:
             del collection.records[key]
-            del collection.keys[bisect_left(collection.keys, key)]
+            collection.keys.remove(key)
             return
         collection.records[key] = record
         if old is None:
-            insort(collection.keys, key)
+            collection.keys.add(key)
         if index is not None:
             collection.index.setdefault(index(record.document), {})[key] = record
 
