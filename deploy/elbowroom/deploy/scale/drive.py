@@ -18,7 +18,7 @@ PODS = "/api/v1/namespaces/default/pods"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONNECTIONS = 32
 SAMPLE_SECONDS, SAMPLED_SHARE = 0.5, 0.1
-"""How often a sample is taken, unless that took more than this share of the time: the kernel looks at each page that is weighed."""
+"""How often a sample is taken, unless weighing takes more than this share of a processor: the kernel looks at each page."""
 PATIENCE_SECONDS, PATIENCE_SECONDS_A_POD = 60.0, 0.1
 GROWS, RESIZES = "grow, with preemption where the node is full", "resize within the node's room"
 
@@ -170,21 +170,27 @@ class _Sampler:
 
     async def _go_on(self) -> None:
         while True:
-            over, began = self._ended.is_set(), time.perf_counter()
-            await self._sample()
-            took = time.perf_counter() - began
+            over = self._ended.is_set()
+            spent = await self._sample()
             self._show(self.phase, self._run)
             if over:
                 return
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), max(SAMPLE_SECONDS, took / SAMPLED_SHARE))
+                await asyncio.wait_for(self._ended.wait(), max(SAMPLE_SECONDS, spent / SAMPLED_SHARE))
 
-    async def _sample(self) -> None:
+    async def _sample(self) -> float:
+        """The processor's seconds that weighing took."""
         at = time.perf_counter() - self.began
         pods = self._pods
-        weight = await asyncio.get_running_loop().run_in_executor(None, self._gauge.weigh)
+        weight, spent = await asyncio.get_running_loop().run_in_executor(None, self._weighed)
         status, raw = await self._connection.request("GET", "/elbowroom/scheduler/metrics")
         found = queues(raw.decode().splitlines()) if status == 200 else {}
         self._run.samples.append(
             Sample(at, self.made, pods.bound, pods.running, pods.deferred, self.in_force, pods.changes, weight, found)
         )
+        return spent
+
+    def _weighed(self) -> tuple[Weight, float]:
+        began = time.thread_time()
+        weight = self._gauge.weigh()
+        return weight, time.thread_time() - began
