@@ -272,7 +272,10 @@ class Shared:
         """Keep the indexes."""
         if resource != "pods":
             return
-        for pod in (change.old, change.new):
+        old, new = change.old, change.new
+        if old is not None and new is not None and old.spec.node_name == new.spec.node_name:
+            return  # a name's namespace is in its key
+        for pod in (old, new):
             if pod is None:
                 continue
             for index, place in ((self.pods_by_node, pod.spec.node_name), (self.pods_by_namespace, pod.metadata.namespace)):

@@ -351,8 +351,11 @@ class Controllers:
     # ------------------------------------------------------------ time
 
     def _arm(self) -> list[Effect]:
-        dues = [self._later.due(), *(self._controllers[place].queue.due() for place in self._begun)]
-        wanted = min((due for due in dues if due is not None), default=None)
+        wanted = self._later.due()
+        for place in self._begun:
+            due = self._controllers[place].queue.due()
+            if due is not None and (wanted is None or due < wanted):
+                wanted = due
         if wanted == self._armed:
             return []
         self._armed = wanted
