@@ -156,7 +156,10 @@ def parse(annotations: Mapping[str, str], profile: Profile, capacity: Resources 
     take = _Taker(given)
     take.one_of("cgroupDriver", "systemd", ("cgroupfs", "systemd"))
     if take.flag("failCgroupV1", True) and hardware.cgroup_version == 1:
-        raise ConfigError("kubelet is configured to not run on a host using cgroup v1. cgroup v1 support is in maintenance mode")
+        raise ConfigError(
+            "kubelet is configured to not run on a host using cgroup v1. "
+            "cgroup v1 support is unsupported and will be removed in a future release"
+        )
     if take.flag("failSwapOn", True) and hardware.swap_bytes:
         raise ConfigError("running with swap on is not supported, please disable swap or set --fail-swap-on flag to false")
     swap_behaviour = _swap_behaviour(take.mapping("memorySwap"))
