@@ -200,6 +200,7 @@ def _or_zero(amount: int) -> int:
     return amount if -INT64_MAX <= amount <= INT64_MAX else 0
 
 
+@lru_cache(maxsize=16384)
 def canonicalise(text: str) -> str:
     """The text under which a resource list keeps that quantity: rounded up to milli, canonical."""
     return parse(text).rounded_up().canonical()

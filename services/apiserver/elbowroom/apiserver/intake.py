@@ -286,7 +286,9 @@ def parse_revision(text: str) -> int:
 
 def object_revision(document: Mapping[str, Any]) -> int:
     """The resourceVersion of a document that someone sent; 0 for none. Upstream answers nonsense with a 500."""
-    text = document["metadata"].get("resourceVersion") or "0"
+    text = document["metadata"].get("resourceVersion")
+    if not text:
+        return 0
     why = _unsigned_fault(text)
     if not why:
         return int(text)
@@ -295,8 +297,8 @@ def object_revision(document: Mapping[str, Any]) -> int:
 
 def names_revision(document: Mapping[str, Any]) -> bool:
     """Does an object that is to be created say that it is of a revision? Upstream's store reads nonsense as none here."""
-    text = document["metadata"].get("resourceVersion") or "0"
-    return not _unsigned_fault(text) and int(text) != 0
+    text = document["metadata"].get("resourceVersion")
+    return bool(text) and not _unsigned_fault(text) and int(text) != 0
 
 
 def _unsigned_fault(text: str) -> str:

@@ -127,13 +127,15 @@ def _claims(claims: Sequence[Node] | None, spec: Node, path: str) -> Errors:
 def _addresses(status: Node, before: Node) -> Errors:
     errors: Errors = []
     for field in ("podIPs", "hostIPs"):
-        stored = [entry.get("ip") for entry in before.get(field) or []]
-        said = [entry.get("ip", "") for entry in status.get(field) or []]
-        if field == "hostIPs" and said and status.get("hostIP", "") != said[0]:
+        said = [entry.get("ip", "") for entry in status.get(field) or ()]
+        if not said:
+            continue
+        stored = [entry.get("ip") for entry in before.get(field) or ()]
+        if field == "hostIPs" and status.get("hostIP", "") != said[0]:
             errors.append(invalid("status.hostIPs[0].ip", said[0], "must be equal to `hostIP`"))
-        for at, address in _each(f"status.{field}", said):
+        for index, address in enumerate(said):
             if address not in stored:
-                errors += [invalid(at, address, why) for why in names.ip_address(address)]
+                errors += [invalid(f"status.{field}[{index}]", address, why) for why in names.ip_address(address)]
         if len(said) > 1 and all(map(names.is_ip, said)) and (len(said) > 2 or len({":" in one for one in said}) == 1):
             shown = [{"IP": one} for one in said]
             errors.append(invalid(f"status.{field}", shown, "may specify no more than one IP for each IP family"))

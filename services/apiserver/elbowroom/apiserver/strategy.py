@@ -7,6 +7,7 @@ are plain dicts; methods that say "in place" may change the document they are gi
 
 import random
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, Protocol
 
 import msgspec
@@ -67,12 +68,12 @@ class Strategy:
     spares_stored: bool = False
     """Nothing that a patch left alone is changed in place, so that it may share it with the stored object."""
 
-    @property
+    @cached_property
     def resource(self) -> str:
         """``pods``, ``replicasets.apps``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
