@@ -263,6 +263,17 @@ def test_a_note_right_before_a_write_is_told_before_the_write_and_no_other_is(li
     assert life.taken() == ["commit x y z", "told after x after y", "sent 1"]
 
 
+def test_a_note_that_a_step_parts_from_the_next_write_does_not_announce_it(life: Life) -> None:
+    life.told(put("x"), Step("A7"), note("x is there"), Step("C1"), put("y"), note("y is there"))
+    assert life.taken() == []
+    life.told(put("z"), note("z is there"))
+    life.told(Step("A5"), put("last"))
+    life.write()
+    assert life.taken() == ["commit x y", "told x is there y is there"]
+    life.write()
+    assert life.taken() == ["commit z last", "told z is there"]
+
+
 def test_no_more_than_so_many_writes_are_committed_together(life: Life) -> None:
     life.told(*(put(str(number)) for number in range(GROUP_MAX + 1)))
     life.write()

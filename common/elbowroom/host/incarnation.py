@@ -330,12 +330,13 @@ class Incarnation:
             self._pump()
 
     def _take(self, effects: Sequence[Effect]) -> None:
-        armed = self._process.failpoints.waits_for(self.spec.name)
+        armed, pending = self._process.failpoints.waits_for(self.spec.name), self._pending
         for effect in effects:
             if isinstance(effect, SetTimer):
                 self._process.timers.set(self, effect.name, effect.at, self._on_timer)
-            elif armed or not isinstance(effect, Step):  # nobody waits for a step
-                self._pending.append(effect)
+            elif armed or not isinstance(effect, Step) or (pending and isinstance(pending[-1], Note)):
+                # A step for which nobody waits is left out, but where it parts a note from a write that the note does not announce.
+                pending.append(effect)
 
     def _dial(self, peer: str, address: str) -> None:
         name, process = self.spec.name, self._process
