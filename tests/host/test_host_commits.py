@@ -267,11 +267,11 @@ def test_a_note_that_a_step_parts_from_the_next_write_does_not_announce_it(life:
     life.told(put("x"), Step("A7"), note("x is there"), Step("C1"), put("y"), note("y is there"))
     assert life.taken() == []
     life.told(put("z"), note("z is there"))
-    life.told(Step("A5"), put("last"))
+    life.told(Step("A5"), put("last"), say(1))
     life.write()
     assert life.taken() == ["commit x y", "told x is there y is there"]
     life.write()
-    assert life.taken() == ["commit z last", "told z is there"]
+    assert life.taken() == ["commit z last", "told z is there", "sent 1"]
 
 
 def test_no_more_than_so_many_writes_are_committed_together(life: Life) -> None:
