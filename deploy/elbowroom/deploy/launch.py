@@ -103,7 +103,7 @@ def _start_daemon(wanted: Plan, show: Show) -> None:
                 if event["event"] == "failed":
                     os.waitpid(child, 0)
                     raise UserError(event["why"])
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         os.kill(child, signal.SIGTERM)
         os.waitpid(child, 0)
         raise

@@ -41,12 +41,21 @@ class Running:
         wanted = ["--name", "bench", "--nodes", str(self._nodes), *self._options]
         command = [sys.executable, "-m", "elbowroom.deploy.main", "up", *wanted, "--detach"]
         began = time.perf_counter()
-        done = subprocess.run(command, env=_environment(self.scratch), capture_output=True, text=True, check=False)
-        self.seconds_to_ready = time.perf_counter() - began
-        if done.returncode:
+        pipe = subprocess.PIPE
+        try:
+            with subprocess.Popen(command, env=_environment(self.scratch), stdout=pipe, stderr=pipe, text=True) as up:
+                try:
+                    _, said = up.communicate()
+                finally:
+                    up.terminate()
+                    up.wait()  # it takes down what it began
+            self.seconds_to_ready = time.perf_counter() - began
+            if up.returncode:
+                raise UserError(f"the bench's cluster does not come up: {said.strip()}")
+            self._looking.enter_context(self.looked_at())
+        except BaseException:
             self._leave()
-            raise UserError(f"the bench's cluster does not come up: {done.stderr.strip()}")
-        self._looking.enter_context(self.looked_at())
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, trace: TracebackType | None) -> None:

@@ -44,6 +44,9 @@ class Stage:
             with Progress(self._home.name, quiet=True) as show:
                 launch.start(planning.plan(self._home, self._cluster), detach=True, show=show)
             self._http = HttpClient(self._home.kubeconfig)
+        except (KeyboardInterrupt, SystemExit):
+            self._leave()
+            raise
         except BaseException:
             self.went_wrong()
             self._leave()
