@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 
 from elbowroom.api.gates import profile_of
 from elbowroom.api.quantity import parse
-from elbowroom.apiserver import metrics, patches, pod_validation, rbac, schema
+from elbowroom.apiserver import metrics, patches, pod_validation, pod_warnings, rbac, schema
 from elbowroom.apiserver.admission import chain
 from elbowroom.apiserver.admission_base import Attributes
 from elbowroom.apiserver.listing import filter_of
 from elbowroom.apiserver.patches import PatchError, merge_patch, strategic_patch
 from elbowroom.apiserver.pod_defaults import default_pod
 from elbowroom.apiserver.pod_validation import is_known_sound, validate_pod
-from elbowroom.apiserver.pods import PodStrategy, _plain_update
+from elbowroom.apiserver.pods import PodStrategy, _plain_update, _qos_of
 from elbowroom.apiserver.rbac import Decisions, Rbac
 from elbowroom.apiserver.semantics import same
 from elbowroom.apiserver.store import Record, Store, StoreReader
 from elbowroom.apiserver.strategy import Context
+from elbowroom.rpc import create
 from elbowroom.wire import ApiRequest
 
 POD = schema.find("", "v1", "Pod")
@@ -443,3 +444,45 @@ def test_a_nodes_pods_are_found_as_any_selectors_are(selector: str, namespace: s
         fields = {"spec.nodeName": node, "metadata.name": "x"}
         expected = namespace in ("", "default") and wanted.fields.matches(fields.__getitem__)
         assert wanted.matches(record) is expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "warned"),
+    [
+        ({"containers": [{"name": "c"}]}, 0),
+        ({"containers": [{"name": "c"}], "nodeSelector": {"beta.kubernetes.io/arch": "x"}}, 1),
+        ({"containers": [{"name": "c", "resources": {"requests": {"memory": "1500m"}}}]}, 1),
+        ({"containers": [{"name": "c"}], "imagePullSecrets": [{"name": "a"}, {"name": "a"}]}, 1),
+    ],
+)
+def test_a_pod_is_warned_of_as_the_one_before_that_was_like_it(
+    spec: dict[str, Any], warned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = {"metadata": {"name": "web"}, "spec": spec}
+    said = [pod_warnings.warnings_of(pod) for _ in range(2)]
+    monkeypatch.setattr(pod_warnings, "REMEMBERED_BYTES_MAX", 0)
+    assert said == [pod_warnings.warnings_of(pod)] * 2
+    assert len(said[0]) == warned
+
+
+def test_pods_that_ask_for_the_same_have_the_same_quality_and_others_their_own() -> None:
+    def quality(**resources: Any) -> str:
+        return _qos_of({"containers": [{"name": "c", "resources": resources}]})
+
+    sure = {"cpu": "1", "memory": "1Gi"}
+    for _ in range(2):
+        assert quality() == "BestEffort"
+        assert quality(requests=sure) == "Burstable"
+        assert quality(limits=sure, requests=sure) == "Guaranteed"
+
+
+def test_binding_a_pod_leaves_its_state_before_as_it_was() -> None:
+    world = World()
+    world.create("pods", a_pod("web"), "default")
+    before = world.machine._store.get("pods", "default", "web")
+    assert before is not None
+    was = copy.deepcopy(before.document)
+    binding = {"metadata": {"name": "web", "annotations": {"a": "b"}}, "target": {"kind": "Node", "name": "n"}}
+    assert world.ask(create("pods", binding, namespace="default", name="web", subresource="binding")).status == 201
+    assert before.document == was
+    assert world.get("pods", "web", namespace="default").body["spec"]["nodeName"] == "n"

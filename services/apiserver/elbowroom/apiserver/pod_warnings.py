@@ -1,7 +1,10 @@
 """What upstream warns of when a pod is created: what it takes, and what will not do what was meant."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from elbowroom.api import names
 from elbowroom.api.quantity import parse
@@ -9,6 +12,11 @@ from elbowroom.apiserver.pod_defaults import is_fractional
 from elbowroom.apiserver.pod_security import containers_of
 
 Node = Mapping[str, Any]
+
+REMEMBERED_BYTES_MAX = 4096
+"""What is said of larger pods is found out each time: what is remembered must not become large."""
+_encode = msgspec.json.Encoder(enc_hook=float).encode  # numbers that remember how they were written
+_decode = msgspec.json.Decoder(tuple[dict[str, Any], dict[str, Any]]).decode
 
 _LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -43,7 +51,6 @@ _NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 def warnings_of(pod: Node) -> list[str]:
     """All warnings of a pod that is created, in upstream's order."""
-    spec, annotations = pod["spec"], pod["metadata"].get("annotations") or {}
     found = []
     findings = names.dns1123_label(pod["metadata"].get("name", ""))
     if findings:
@@ -51,7 +58,20 @@ def warnings_of(pod: Node) -> list[str]:
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
             f"a DNS label is recommended: [{' '.join(findings)}]"
         )
-    found += _placement(spec)
+    raw = _encode((pod["spec"], pod["metadata"].get("annotations") or {}))
+    return [*found, *(_remembered(raw) if len(raw) <= REMEMBERED_BYTES_MAX else _spoken(raw))]
+
+
+@lru_cache(maxsize=1024)
+def _remembered(raw: bytes) -> tuple[str, ...]:
+    """Pods that are made alike are warned of alike."""
+    return tuple(_spoken(raw))
+
+
+def _spoken(raw: bytes) -> list[str]:
+    """What a spec and annotations deserve."""
+    spec, annotations = _decode(raw)
+    found = _placement(spec)
     found += [f"metadata.annotations[{name}]: {text}" for name, text in _ANNOTATIONS.items() if name in annotations]
     for at, volume in _each("spec.volumes", spec.get("volumes")):
         found += [

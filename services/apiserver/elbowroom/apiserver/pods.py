@@ -1,7 +1,10 @@
 """Pods in the registry: what may be created, what a plain update, a status and a resize may change, and what is refused."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from elbowroom.api.fielderrors import FieldError, forbidden, invalid, invalid_struct, required
 from elbowroom.api.gates import Profile
@@ -17,7 +20,7 @@ from elbowroom.apiserver.pod_validation import (
     validate_tolerations,
 )
 from elbowroom.apiserver.pod_warnings import warnings_of
-from elbowroom.apiserver.podviews import pod_view
+from elbowroom.apiserver.podviews import read_pod
 from elbowroom.apiserver.semantics import same
 from elbowroom.apiserver.spec_diff import spec_diff
 from elbowroom.apiserver.strategy import Context, Document, Strategy
@@ -60,7 +63,7 @@ class PodStrategy(Strategy):
         _drop_disabled(context.profile, new["spec"], {})
         if context.profile.on(LIMIT_DEFAULTING):
             default_pod_level_limits(new)
-        status: Document = {"phase": "Pending", "qosClass": qos_class(pod_view({**new, "status": {}}))}
+        status: Document = {"phase": "Pending", "qosClass": _qos_of(new["spec"])}
         if new["spec"].get("schedulingGates"):
             status["conditions"] = [
                 {
@@ -403,7 +406,17 @@ def _qos_of(spec: Node) -> str:
         field: [{"name": one.get("name", ""), "resources": one.get("resources") or {}} for one in spec.get(field) or []]
         for field in ("containers", "initContainers")
     }
-    return qos_class(pod_view({"spec": {**bare, "resources": spec.get("resources")}}))
+    raw = msgspec.json.encode({"spec": {**bare, "resources": spec.get("resources")}})
+    return _known_qos(raw) if len(raw) <= _KNOWN_BYTES_MAX else _known_qos.__wrapped__(raw)
+
+
+_KNOWN_BYTES_MAX = 2048
+"""Of larger pods it is found out each time."""
+
+
+@lru_cache(maxsize=1024)
+def _known_qos(raw: bytes) -> str:
+    return qos_class(read_pod(raw))
 
 
 def _node_resizes(status: Node) -> bool:

@@ -102,9 +102,9 @@ def check_binding(binding: Mapping[str, Any], name: str, namespace: str) -> None
         raise statuses.internal(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
 
 
-def bind(pod: Document, binding: Mapping[str, Any], context: Context) -> None:
-    """Assign the pod (a copy, changed in place) to the binding's node, or 409 (SC-60)."""
-    meta, spec, status = pod["metadata"], pod["spec"], pod["status"]
+def bound(pod: Mapping[str, Any], binding: Mapping[str, Any], context: Context) -> Document:
+    """The pod as it is assigned to the binding's node, or 409 (SC-60); it shares with ``pod`` what stays."""
+    meta, spec, status = dict(pod["metadata"]), dict(pod["spec"]), dict(pod["status"])
     name = meta["name"]
     why = ""
     if meta.get("deletionTimestamp") is not None:
@@ -122,6 +122,7 @@ def bind(pod: Document, binding: Mapping[str, Any], context: Context) -> None:
     set_condition(status, _condition(pod, "PodScheduled", "True"), context.now)
     if context.profile.on("ClearingNominatedNodeNameAfterBinding"):
         status.pop("nominatedNodeName", None)
+    return {**pod, "metadata": meta, "spec": spec, "status": status}
 
 
 # ---------------------------------------------------------------- eviction

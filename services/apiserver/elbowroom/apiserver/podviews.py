@@ -12,4 +12,9 @@ _decoder = msgspec.json.Decoder(Pod)
 
 def pod_view(document: Mapping[str, Any]) -> Pod:
     """The parts of a pod document that decisions read. Through JSON, since views hold some parts as raw JSON."""
-    return _decoder.decode(msgspec.json.encode(document))
+    return read_pod(msgspec.json.encode(document))
+
+
+def read_pod(raw: bytes) -> Pod:
+    """The same of one that is encoded."""
+    return _decoder.decode(raw)

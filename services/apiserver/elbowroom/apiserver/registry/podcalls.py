@@ -37,8 +37,7 @@ class PodCalls:
         if revision and revision != str(record.revision):
             why = f"ResourceVersion in precondition: {revision}, ResourceVersion in object meta: {record.revision}"
             raise precondition_failed(self._row.strategy, record, why)
-        pod = record.copy()
-        podverbs.bind(pod, binding, context)
+        pod = podverbs.bound(record.document, binding, context)
         if not options.dry_run:
             record = write.put("pods", record.namespace, record.name, pod)
         return ApiResponse(201, statuses.success(201, says_code=True), tuple(context.warnings), record.revision)
