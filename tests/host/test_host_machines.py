@@ -9,6 +9,7 @@ from probes import EchoDriver, GatedDisk
 
 from elbowroom.host import history
 from elbowroom.host.disks import FilesDisk
+from elbowroom.host.process import Host
 from elbowroom.host.spec import (
     AddMachine,
     Arm,
@@ -17,6 +18,7 @@ from elbowroom.host.spec import (
     DriverSpec,
     Ended,
     Fired,
+    HostSpec,
     MachineSpec,
     PauseMachine,
     Ready,
@@ -454,3 +456,16 @@ async def test_an_order_that_makes_no_sense_changes_nothing(ear: Ear) -> None:
         ear.tell("host0", order)
     await ear.arm("host0", Arm("a", "K2", hits=99))
     await do(await ear.client("a"), ["step", "K1"])
+
+
+def test_machines_of_one_profile_keep_it_once() -> None:
+    async def test() -> None:
+        host = Host(HostSpec("nodes", []), asyncio.get_running_loop())
+        told = [MachineSpec(f"m{number}", "a:b", {"profile": {"gates": {"A": True}}, "node": f"n{number}"}) for number in range(2)]
+        one, other = map(host._frugal, told)
+        assert [one, other] == told
+        assert one.config["profile"] is other.config["profile"] and one.config["profile"] is not told[1].config["profile"]
+        host.shut_down()
+        await host.serve()
+
+    asyncio.run(test())

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import uvloop
@@ -74,6 +75,8 @@ class Host:
         self._trunks: dict[str, Trunk] = {}
         self._running: dict[str, Incarnation] = {}
         self._machines: dict[str, MachineSpec] = {}
+        self._parts: dict[bytes, dict[str, Any]] = {}
+        """Of their configurations: one of each that is equal."""
         self._stores: dict[str, Store] = {}
         self._epochs: dict[str, int] = {}
         self._backoff = Backoff(0.2, 30.0)
@@ -103,7 +106,7 @@ class Host:
         """Run until ``shut_down``."""
         self.report(control.Started(self._spec.process, os.getpid()))
         for machine in self._spec.machines:
-            self._machines[machine.name] = machine
+            self._machines[machine.name] = self._frugal(machine)
             self._later(lambda name=machine.name: self._begin(name))  # type: ignore[misc]
         try:
             while (job := await self._jobs.get()) is not None:
@@ -171,6 +174,14 @@ class Host:
             return
         self.report(control.Ready(name, epoch, facts, incarnation.address))
 
+    def _frugal(self, machine: MachineSpec) -> MachineSpec:
+        """The same with parts of its configuration that others have too: thousands of kubelets are of one profile."""
+        config = {
+            name: self._parts.setdefault(msgspec.msgpack.encode(value), value) if isinstance(value, dict) else value
+            for name, value in machine.config.items()
+        }
+        return msgspec.structs.replace(machine, factory=sys.intern(machine.factory), config=config)
+
     async def _restart(self, name: str, why: str) -> None:
         incarnation = self._running.pop(name, None)
         if incarnation is not None:
@@ -236,7 +247,7 @@ class Host:
                 self.report(control.Armed(machine, label))
             case control.AddMachine(machine):
                 self._shared = True
-                self._machines.setdefault(machine.name, machine)
+                self._machines.setdefault(machine.name, self._frugal(machine))
                 self._later(lambda: self._begin(machine.name))
             case control.RemoveMachine(name):
                 self._later(lambda: self._remove(name))
