@@ -95,6 +95,16 @@ async def test_a_process_is_forked_runs_its_machine_and_ends_in_order_on_sigterm
 
 
 @on_a_loop
+async def test_a_process_whose_log_has_no_room_ends_in_order_when_its_machine_raises(ear: Ear) -> None:
+    async with await a_nursery() as nursery:
+        pid = await nursery.zygote.spawn(ear.spec("p-a", ear.machine("a"), log="/dev/full"))
+        await ear.hear_kind(Ready)
+        await (await ear.client("a")).call("raise", timeout=0.1)
+        assert await nursery.end_of(pid) == 1
+        assert ear.history("a")[0][-1]["why"] == "RuntimeError: told to raise"
+
+
+@on_a_loop
 async def test_fifty_processes_are_ready_within_seconds(ear: Ear) -> None:
     async with await a_nursery() as nursery:
         begin = time.monotonic()

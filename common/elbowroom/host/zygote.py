@@ -22,6 +22,7 @@ from typing import NoReturn
 
 import msgspec
 
+from elbowroom.host.log import let_lines_be_lost
 from elbowroom.host.process import die_with_parent, run
 from elbowroom.host.spec import HostSpec, decode_spec, encode
 
@@ -239,6 +240,7 @@ def _child(spec: HostSpec, ours: Sequence[socket.socket], zygote: int) -> NoRetu
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.close(log)
+            let_lines_be_lost()
         os.close(null)
         run(spec)
         status = 0
