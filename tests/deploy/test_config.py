@@ -55,6 +55,12 @@ def test_every_example_is_a_cluster() -> None:
         ("nodes: [{capacty: {cpu: 4}}]", "spec.nodes[0].capacty: there is no such field"),
         ("nodes: [{capacity: {cpu: 4}}]", "spec.nodes[0].capacity: memory is missing"),
         ("nodes: [{capacity: {cpu: four, memory: 4Gi}}]", "spec.nodes[0].capacity.cpu: 'four' is no quantity"),
+        (
+            "nodes: [{capacity: {cpu: 4, memory: 4Gi}, allocatable: {cpu: 4500m}}]",
+            "spec.nodes[0]: allocatable.cpu: 4500m is more than the capacity, 4",
+        ),
+        ("nodes: [{allocatable: {example.com/tpu: 1}}]", "allocatable.example.com/tpu: 1 is more than the capacity, 0"),
+        ("nodes: [{count: 1, count: 2}]", "'count' is there twice"),
         ("nodes: [{count: many}]", "spec.nodes[0].count: Input should be a valid integer, not 'many'"),
         ("nodes: [{count: 1}, {count: 2}]", "spec.nodes: two nodes are called node-1; give their groups different namePrefixes"),
         ("nodes: [{kubelet: {maxPodz: 3}}]", 'nodes[0].kubelet: strict decoding error: unknown field "maxPodz"'),

@@ -14,9 +14,9 @@ import pytest
 from tiny import topology_that_fails
 
 from elbowroom.client import BusClient
-from elbowroom.deploy import config, control, launch, planning
+from elbowroom.deploy import config, control, launch, planning, supervisor
 from elbowroom.deploy.errors import UserError
-from elbowroom.deploy.home import Home
+from elbowroom.deploy.home import Home, make_sockets
 from elbowroom.deploy.show import Progress
 from elbowroom.deploy.supervisor import NODES_GIVE_WAY
 from elbowroom.deploy.topology import CONTROL_PLANE
@@ -178,6 +178,25 @@ def test_up_on_a_running_name_is_refused(make: Callable[..., Cluster]) -> None:
     cluster.up()
     with pytest.raises(UserError, match="is up already"):
         cluster.up()
+
+
+def test_a_supervisor_that_cannot_write_says_so(make: Callable[..., Cluster]) -> None:
+    cluster = make(nodes=1)
+    cluster.home.make()
+    (cluster.home.path / "state.json.new").mkdir()
+    with pytest.raises(UserError, match=r"the supervisor cannot go on: .*state\.json\.new: Is a directory"):
+        cluster.up()
+    assert not cluster.home.is_running()
+
+
+def test_a_supervisor_that_cannot_begin_leaves_no_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Path] = []
+    monkeypatch.setattr(supervisor, "make_sockets", lambda: made.append(make_sockets()) or made[-1])
+    plan = planning.plan(Home("tiny", tmp_path), config.Cluster())
+    (plan.home.path / "state.json.new").mkdir()
+    with pytest.raises(IsADirectoryError):
+        supervisor.run(plan, lambda event: None)
+    assert made and not made[0].exists()
 
 
 def test_a_port_in_use_is_refused(tmp_path: Path) -> None:

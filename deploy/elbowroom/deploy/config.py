@@ -98,6 +98,13 @@ class Nodes(Model):
             raise ValueError(f"{missing[0]} is missing")
         return {"pods": "110", **capacity}
 
+    @model_validator(mode="after")
+    def _leaves_no_more_than_there_is(self) -> Self:
+        for name, amount in (self.allocatable or {}).items():
+            if quantity.parse(amount) > quantity.parse(self.capacity.get(name, "0")):
+                raise ValueError(f"allocatable.{name}: {amount} is more than the capacity, {self.capacity.get(name, '0')}")
+        return self
+
     def names(self) -> list[str]:
         return [f"{self.name_prefix}{number}" for number in range(1, self.count + 1)]
 
@@ -229,13 +236,24 @@ def _node(name: str, group: Nodes) -> dict[str, Any]:
 
 
 class Loader(yaml.SafeLoader):
-    """Without aliases: a few lines of them stand for more than can be looked at, or be shown in a message."""
+    """Without aliases: a few lines of them stand for more than can be looked at, or be shown in a message. Nor may a field be there
+    twice, of which YAML would keep the last."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
             raise yaml.YAMLError(f"line {line}: aliases (*name) are not read; write it out")
         return super().compose_node(parent, index)
+
+    def compose_mapping_node(self, anchor: dict[Any, yaml.Node]) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.YAMLError(f"line {key.start_mark.line + 1}: {key.value!r} is there twice")
+                seen.add(key.value)
+        return node
 
 
 def load(path: Path) -> Cluster:

@@ -17,6 +17,7 @@ from elbowroom.deploy.errors import UserError
 from elbowroom.deploy.home import Home
 from elbowroom.deploy.planning import Plan
 from elbowroom.deploy.show import Progress
+from elbowroom.host.log import let_lines_be_lost
 
 DOWN_SECONDS = 15.0
 FORCED_SECONDS = 5.0
@@ -113,6 +114,16 @@ def _start_daemon(wanted: Plan, show: Show) -> None:
 def _be_daemon(wanted: Plan, reading: int, writing: int) -> None:
     """In the forked child: cut off from the terminal, be the supervisor, never return."""
     code = 1
+
+    def tell(event: dict[str, Any]) -> None:
+        nonlocal writing
+        with suppress(OSError):  # who started us need not wait for us
+            os.write(writing, json.dumps(event).encode() + b"\n")
+        if event["event"] in ("ready", "failed"):
+            with suppress(OSError):
+                os.close(writing)
+            writing = -1  # the number may be another file's by now
+
     try:
         os.setsid()
         os.close(reading)
@@ -120,24 +131,21 @@ def _be_daemon(wanted: Plan, reading: int, writing: int) -> None:
         nothing = os.open(os.devnull, os.O_RDONLY)
         for target, source in ((0, nothing), (1, log), (2, log)):
             os.dup2(source, target)
+        let_lines_be_lost()
         os.chdir("/")
-
-        def tell(event: dict[str, Any]) -> None:
-            with suppress(OSError):  # who started us need not wait for us
-                os.write(writing, json.dumps(event).encode() + b"\n")
-            if event["event"] in ("ready", "failed"):
-                with suppress(OSError):
-                    os.close(writing)
-
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         failure = supervisor.run(wanted, tell)
         if failure:
             tell({"event": "failed", "why": failure})
         code = 2 if failure else 0
-    except BaseException:
+    except BaseException as why:
         import traceback
 
         traceback.print_exc()
+        said = str(why) or type(why).__name__
+        if isinstance(why, OSError) and why.strerror:
+            said = f"{why.filename}: {why.strerror}" if why.filename else why.strerror
+        tell({"event": "failed", "why": f"the supervisor cannot go on: {said}"})
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

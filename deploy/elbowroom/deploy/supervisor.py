@@ -108,10 +108,10 @@ def run(plan: Plan, tell: Report) -> str:
     with lock:
         if plan.home.clean_up_after_death():
             tell({"event": "note", "text": f"cluster {plan.home.name}: its last supervisor was killed; cleaned up what it left"})
-        sockets = make_sockets()
-        port = plan.port or _usual_port(plan.home)
-        plan.home.write_state(HomeState(os.getpid(), str(sockets), port))
+        sockets, port = make_sockets(), plan.port
         try:
+            port = port or _usual_port(plan.home)
+            plan.home.write_state(HomeState(os.getpid(), str(sockets), port))
             return uvloop.run(Supervisor(plan, tell, sockets, port).run())
         except UserError as why:
             return str(why)
