@@ -1,11 +1,13 @@
 """What the documents point at is there: pages, sections, files and tests."""
 
+import ast
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SOURCES = [path for folder in ("common", "services") for path in (ROOT / folder).rglob("*.py") if "testing" not in path.parts]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TESTS = {path.relative_to(ROOT / "tests").as_posix(): path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
 
@@ -33,3 +35,22 @@ def test_every_test_that_is_named_exists(page: Path) -> None:
         texts = [text for path, text in TESTS.items() if f"/{path}".endswith(f"/{named.removeprefix('tests/')}")]
         assert texts, named
         assert not name or any(re.search(rf"def {name}\b", text) for text in texts), f"{named}::{name}"
+
+
+def kinds_in(source: Path) -> set[str]:
+    """The kinds of the records that a module makes, as far as they are written out there."""
+    calls = (node for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.Call))
+    noted = (call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) in ("Note", "note") and call.args)
+    return {str(call.args[0].value) for call in noted if isinstance(call.args[0], ast.Constant)}
+
+
+def test_every_kind_of_record_is_in_the_page_of_histories() -> None:
+    told: set[str] = set()
+    for row in re.findall(r"^\| (`[^|]+) \|", (ROOT / "docs" / "histories.md").read_text(), re.MULTILINE):
+        before = ""
+        for name in re.findall(r"`([\w.]+)`", row):
+            before = before[: before.rindex(".")] + name if name.startswith(".") else name
+            told.add(before)
+    made = set().union(*map(kinds_in, SOURCES))
+    assert len(made) > 40
+    assert made - told == set()
