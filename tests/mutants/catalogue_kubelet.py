@@ -39,7 +39,7 @@ KUBELET = (
         "a-deferred-desire-counts-on-the-node",
         "BR-005",
         "what a pod waits for is taken from its neighbours at once",
-        (Change("elbowroom.kubelet.account:Account.counts", "pod = self.allocated_pod", "pod = self._owner.pod"),),
+        (Change("elbowroom.kubelet.account:Account.neighbour", "pod = self.allocated_pod", "pod = self._owner.pod"),),
         (_REPORTS + "test_what_a_pod_waits_for_is_not_taken_from_its_neighbours",),
     ),
     Mutant(
@@ -309,7 +309,7 @@ KUBELET = (
         (
             Change(
                 "elbowroom.kubelet.actuation:cgroup_of",
-                "replace(pod_config(pod), quota=UNLIMITED) if unbound else pod_config(pod)",
+                "structs.replace(pod_config(pod), quota=UNLIMITED) if unbound else pod_config(pod)",
                 "pod_config(pod)",
             ),
         ),

@@ -7,7 +7,7 @@ every five minutes; the tenth within ten minutes that differs from others only i
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 BURST = 25
@@ -49,7 +49,8 @@ class Recent(Generic[Value]):
 @dataclass(slots=True)
 class _Similar:
     last: int
-    messages: dict[str, None] = field(default_factory=dict)
+    messages: tuple[str, ...] = ()
+    """Hardly ever more than one."""
 
 
 @dataclass(slots=True)
@@ -82,11 +83,12 @@ class Correlator:
         if similar is None or now - similar.last > SIMILAR_NS:
             similar = self._similar.put(alike, _Similar(now))
         similar.last = now
-        similar.messages[message] = None
+        if message not in similar.messages:
+            similar.messages = (*similar.messages, message)
         if len(similar.messages) < SIMILAR_MAX:
             key = "\x00".join((alike, regarding.get("fieldPath", ""), message))
             return Correlated(key, message, not self._is_allowed(now, about))
-        similar.messages.popitem()  # upstream drops any of them
+        similar.messages = similar.messages[:-1]  # upstream drops any of them
         return Correlated(alike, COMBINED + message, not self._is_allowed(now, about))
 
     def _is_allowed(self, now: int, about: str) -> bool:

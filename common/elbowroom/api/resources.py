@@ -10,7 +10,7 @@ not need both peaks at once), and without the spec's once the kubelet called it 
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 from elbowroom.api.objects import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
 from elbowroom.api.quantity import BINARY_SI, Quantity, format_bytes, format_milli, format_value, milli_of, parse, value_of
@@ -109,10 +109,11 @@ def kept_with_spec(figure: Callable[[Pod], Figure]) -> Callable[[Pod], Figure]:
 
     @wraps(figure)
     def kept(pod: Pod) -> Figure:
-        known = vars(pod.spec)
+        known: dict[str, Any] = vars(pod.spec)
         if name not in known:
             known[name] = figure(pod)
-        return cast(Figure, known[name])
+        found: Figure = known[name]
+        return found
 
     return kept
 

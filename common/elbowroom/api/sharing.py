@@ -50,9 +50,10 @@ class Sharing:
 
     def document(self, status: dict[str, Any]) -> None:
         """The same for the status of a pod as JSON, in place."""
+        words = self._words
         for name, value in status.items():
             if isinstance(value, str):
-                status[name] = self._word(value)
+                status[name] = words.get(value) or self._word(value)
             elif name in ("containerStatuses", "initContainerStatuses") and isinstance(value, list):
                 for each in value:
                     if isinstance(each, dict):
@@ -84,16 +85,19 @@ class Sharing:
             self._share_words(each, "name", "image", "image_id")
 
     def _share(self, holder: msgspec.Struct, *names: str) -> None:
+        parts = self._parts
         for name in names:
             value = getattr(holder, name)
             if value:
-                force_setattr(holder, name, self._one(name, value))
+                known = parts.get((name, raw := _encode(value)))
+                force_setattr(holder, name, self._keep((name, raw), value) if known is None else known)
 
     def _share_words(self, holder: msgspec.Struct, *names: str) -> None:
+        words = self._words
         for name in names:
             value = getattr(holder, name)
             if value:
-                force_setattr(holder, name, self._word(value))
+                force_setattr(holder, name, words.get(value) or self._word(value))
 
     def _one(self, what: str, value: Value) -> Value:
         key = (what, _encode(value))

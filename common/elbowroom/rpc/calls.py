@@ -7,17 +7,16 @@ deadline (DEADLINE_EXCEEDED), or because the connection to the peer was replaced
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from elbowroom.machine import Effect, Input, Instant, PeerConnected, Received, Send, SetTimer, TimerFired, seconds
 from elbowroom.wire import ApiRequest, ApiResponse, Call, Code, MalformedError, Reply, decode_value, encode_value
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """A call ended. ``context`` is what the caller gave to ``begin``."""
 
     context: Any
@@ -35,8 +34,7 @@ class Finished:
             return ApiResponse(status=0, body=msgspec.json.encode({"message": str(why)}))
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(Struct, frozen=True):
     target: str
     deadline: Instant
     context: Any

@@ -8,6 +8,7 @@ from elbowroom.api.objects import Container, Node, Pod, ResourceRequirements
 from elbowroom.api.resources import Resources, effective_requests, maximum, spec_requests
 from elbowroom.kubelet import actuation, tuning
 from elbowroom.kubelet.actuation import latest
+from elbowroom.kubelet.admission import Neighbour
 from elbowroom.kubelet.allocation import with_allocation
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
@@ -45,9 +46,16 @@ class Owner(Protocol):
 class Account:
     """One pod's lines in the two checkpoints, and what follows from them."""
 
+    __slots__ = (
+        "_allocated",
+        "_counted",
+        "_kubelet",
+        "_owner",
+    )
+
     def __init__(self, kubelet: Services, owner: Owner) -> None:
         self._kubelet, self._owner = kubelet, owner
-        self._counts: tuple[Pod, Resources] | None = None
+        self._counted: Neighbour | None = None
         self._allocated: tuple[Pod, PodResources | None, Pod] | None = None
 
     @property
@@ -73,12 +81,19 @@ class Account:
     @property
     def counts(self) -> Resources:
         """What the pod counts for among its neighbours: the largest of its allocation and what its status shows."""
-        pod, known = self.allocated_pod, self._counts
-        if known is None or known[0] is not pod:
+        return self.neighbour.counts
+
+    @property
+    def neighbour(self) -> Neighbour:
+        """As its neighbours see it."""
+        pod = self.allocated_pod
+        known = self._counted
+        if known is None or known.pod is not pod:
             level = self._kubelet.config.on("InPlacePodLevelResourcesVerticalScaling")
             # The status may still call the last resize infeasible, and so leave out the spec: here that is the allocation.
-            known = self._counts = (pod, maximum(spec_requests(pod), effective_requests(pod, pod_level_status=level)))
-        return known[1]
+            counts = maximum(spec_requests(pod), effective_requests(pod, pod_level_status=level))
+            known = self._counted = Neighbour(pod, counts)
+        return known
 
     @property
     def pinned(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ container by container, so a new plan goes on from there.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import Struct, structs
 
@@ -120,8 +120,7 @@ def changed_resources(wanted: Amounts, current: Amounts) -> tuple[str, ...]:
     return (*(("memory",) if memory else ()), *(("cpu",) if cpu else ()))
 
 
-@dataclass(frozen=True, slots=True)
-class PodConfig:
+class PodConfig(Struct, frozen=True):
     """The pod's own cgroup; a limit that is None is left alone (RC-108)."""
 
     shares: int
@@ -153,7 +152,7 @@ def pod_config(pod: Pod) -> PodConfig:
 
 def cgroup_of(pod: Pod, unbound: Collection[str]) -> PodConfig:
     """``pod_config``, without a CPU quota if one of the containers is ``unbound`` (XC-20)."""
-    return replace(pod_config(pod), quota=UNLIMITED) if unbound else pod_config(pod)
+    return structs.replace(pod_config(pod), quota=UNLIMITED) if unbound else pod_config(pod)
 
 
 def read_back(resources: LinuxResources) -> PodConfig:
@@ -264,8 +263,7 @@ def _cpu_and_memory(resources: ResourceRequirements) -> list[dict[str, int]]:
     return [{n: v for n, v in of(part).items() if v and n in ("cpu", "memory")} for part in (resources.requests, resources.limits)]
 
 
-@dataclass(frozen=True, slots=True)
-class WritePod:
+class WritePod(Struct, frozen=True):
     """Write the pod's cgroup. ``after`` is the configuration that then holds."""
 
     resource: str
@@ -280,8 +278,7 @@ class WritePod:
         return "K9 pod cgroup up" if self.grows else "K12 pod cgroup down"
 
 
-@dataclass(frozen=True, slots=True)
-class NotifySandbox:
+class NotifySandbox(Struct, frozen=True):
     """Tell the runtime of the pod's resources; if ``blocking``, a refusal ends the resize (RC-109)."""
 
     resource: str
@@ -289,8 +286,7 @@ class NotifySandbox:
     blocking: bool
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateContainer:
+class UpdateContainer(Struct, frozen=True):
     """Update one container under one resource; ``amounts`` is what it then has."""
 
     container: str
@@ -308,8 +304,7 @@ class UpdateContainer:
         return f"{sent}.{self.position}", f"{answered}.{self.position}"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordLevel:
+class RecordLevel(Struct, frozen=True):
     """The pod's own amounts of one resource are in force."""
 
     resource: str
@@ -454,7 +449,7 @@ class _Cgroup:
         return [done for resources, values in in_order for done in self._written(resource, resources, grows, **values)]
 
     def _written(self, resource: str, resources: LinuxResources, grows: bool, **values: int) -> list[Operation]:
-        held, after = self._held, replace(self._held, **values)
+        held, after = self._held, structs.replace(self._held, **values)
         self._held = after
         undo = self.less_overhead(held) if self._notify_first else None
         write = WritePod(resource, resources, grows, after, undo)

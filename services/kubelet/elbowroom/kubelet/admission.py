@@ -7,6 +7,8 @@ resources first: pods, cpu, memory, ephemeral-storage, then the others by name.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from elbowroom.api.objects import LabelSelector, Node, NodeSelectorTerm, Pod, Taint, Toleration
 from elbowroom.api.resources import Resources, add, of, qos_class, spec_requests, subtract
 from elbowroom.api.selectors import matches
@@ -19,8 +21,7 @@ PREEMPTED_CONDITION = "Pod was preempted by Kubelet to accommodate a critical po
 _ORDER = {"pods": 0, "cpu": 1, "memory": 2, "ephemeral-storage": 3}
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(Struct, frozen=True):
     """Another pod of the node, with its allocated resources, and what it counts for."""
 
     pod: Pod

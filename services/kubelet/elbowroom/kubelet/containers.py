@@ -59,10 +59,19 @@ class Owner(Protocol):
 class Containers:
     """``stopping`` are those that were told to stop, by id, and when. ``ending`` gives how the pod is to end, if it is."""
 
+    __slots__ = (
+        "_crashes",
+        "_ending",
+        "_killed",
+        "_kubelet",
+        "_owner",
+        "stopping",
+    )
+
     def __init__(self, kubelet: Services, owner: Owner, crashes: CrashLoop, ending: Callable[[], Ending | None]) -> None:
         self._kubelet, self._owner, self._crashes, self._ending = kubelet, owner, crashes, ending
         self.stopping: dict[str, Instant] = {}
-        self._killed: set[str] = set()
+        self._killed: frozenset[str] = frozenset()
         """Those of which it was told that they are stopped."""
 
     # ------------------------------------------------------------ starting
@@ -145,7 +154,7 @@ class Containers:
         """It is being ended; told once of each."""
         pod = self._owner.pod
         if state.container not in self._killed:
-            self._killed.add(state.container)
+            self._killed |= {state.container}
             container = next((c for c in actuation.containers_of(pod) if c.name == state.name), None)
             self._kubelet.event(now, pod, "Normal", "Killing", message, container)
 

@@ -36,6 +36,13 @@ class Owner(Protocol):
 class CrashLoop:
     """One pod's. ``waiting`` has reason and message of containers that wait to be started, by name."""
 
+    __slots__ = (
+        "_backoff",
+        "_kubelet",
+        "_owner",
+        "waiting",
+    )
+
     def __init__(self, kubelet: Services, owner: Owner) -> None:
         self._kubelet, self._owner = kubelet, owner
         self.waiting: dict[str, tuple[str, str]] = {}

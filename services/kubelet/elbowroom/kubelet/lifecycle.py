@@ -5,7 +5,9 @@ the rest (RC-103). ``next_end`` is its counterpart for a pod that is to end.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from msgspec import Struct
 
 from elbowroom.api.objects import Container, Pod
 from elbowroom.kubelet.actuation import latest, starts_at, with_startup_probe
@@ -15,20 +17,19 @@ from elbowroom.wire.cri import ContainerState, SandboxState
 BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 10.0, 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Struct, frozen=True):
     """All that the decision looks at. ``pod`` has its allocated resources."""
 
     now: Instant
     pod: Pod
     sandbox: SandboxState | None
-    stopping: Mapping[str, Instant] = field(default_factory=dict)
+    stopping: Mapping[str, Instant] = {}
     """Containers (by id) that were told to stop, and when."""
     restarts: tuple[str, ...] = ()
     """Containers (by name) that a resize restarts."""
-    not_before: Mapping[str, Instant] = field(default_factory=dict)
+    not_before: Mapping[str, Instant] = {}
     """Containers in crash back-off, by name."""
-    started_before: Mapping[str, int] = field(default_factory=dict)
+    started_before: Mapping[str, int] = {}
     """Restart counts that the API server knows: a pod that lost its sandbox goes on counting."""
     resize: bool = False
     """The resize step is due."""
@@ -36,13 +37,11 @@ class Situation:
     """An earlier pod of the same name still runs here (I-44)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSandbox:
+class RunSandbox(Struct, frozen=True):
     """Make a sandbox."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartContainer:
+class StartContainer(Struct, frozen=True):
     """Start it, creating it first unless the runtime has created that attempt already."""
 
     container: Container
@@ -52,42 +51,36 @@ class StartContainer:
     """An ordinary init container."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopContainer:
+class StopContainer(Struct, frozen=True):
     """Ask it to end; the words are the Killing event's."""
 
     state: ContainerState
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveContainer:
+class RemoveContainer(Struct, frozen=True):
     """Forget an instance that nothing shows any more."""
 
     state: ContainerState
 
 
-@dataclass(frozen=True, slots=True)
-class Resize:
+class Resize(Struct, frozen=True):
     """Take the resize step."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopSandbox:
+class StopSandbox(Struct, frozen=True):
     """Everything in it has ended."""
 
     sandbox: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Nothing until something happens, or until then."""
 
     until: Instant | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """All of the pod's containers are over, for good."""
 
 

@@ -45,6 +45,14 @@ class Owner(Protocol):
 class Pinner:
     """``due``: somebody is to be moved. ``stopping`` gives the containers that were told to stop, which stay where they are."""
 
+    __slots__ = (
+        "_kubelet",
+        "_owner",
+        "_stopping",
+        "due",
+        "holds_up",
+    )
+
     def __init__(self, kubelet: Services, owner: Owner, stopping: Callable[[], Collection[str]]) -> None:
         self._kubelet, self._owner, self._stopping = kubelet, owner, stopping
         self.due = False

@@ -43,6 +43,14 @@ class Owner(Protocol):
 class PodSandbox:
     """Each of its calls is the one in flight of the pod; ``Owner.sandbox`` is what is known to be there."""
 
+    __slots__ = (
+        "_attempt",
+        "_doubted",
+        "_kubelet",
+        "_owner",
+        "_told",
+    )
+
     def __init__(self, kubelet: Services, owner: Owner) -> None:
         self._kubelet, self._owner = kubelet, owner
         self._attempt = 0

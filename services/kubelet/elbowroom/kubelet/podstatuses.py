@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from elbowroom.api.gates import Profile
 from elbowroom.api.objects import Node, Pod
 from elbowroom.kubelet import actuation, admission
@@ -139,7 +141,7 @@ class PodStatuses:
 
 def _document(shown: Shown, worker: PodWorker) -> dict[str, Any]:
     """The status, made anew only if what it is made from has changed: one step often asks for it three times."""
-    if worker.told is None or worker.told[0] != shown:
+    if worker.told is None or structs.replace(worker.told[0], now=shown.now) != shown:
         worker.told = (shown, document(shown))
     return worker.told[1]
 

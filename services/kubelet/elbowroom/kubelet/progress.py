@@ -1,7 +1,8 @@
 """Is a resize that was granted under way, or done? (RC-132, RC-133)"""
 
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from elbowroom.api.objects import Container, Pod
 from elbowroom.kubelet import actuation
@@ -47,6 +48,12 @@ class Owner(Protocol):
 
 class Progress:
     """One pod's. It sets and removes ``Owner.in_progress``, and tells of what is completed."""
+
+    __slots__ = (
+        "_completed",
+        "_kubelet",
+        "_owner",
+    )
 
     def __init__(self, kubelet: Services, owner: Owner) -> None:
         self._kubelet, self._owner = kubelet, owner

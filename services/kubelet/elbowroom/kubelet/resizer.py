@@ -4,7 +4,6 @@ A plan that was made for an allocation is thrown away when a newer one has come.
 again.
 """
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, assert_never
 
@@ -84,9 +83,19 @@ class Owner(Protocol):
 class Resizer:
     """``retry_at`` is when a failed step may be tried again."""
 
+    __slots__ = (
+        "_began",
+        "_for",
+        "_kubelet",
+        "_operations",
+        "_owner",
+        "_written",
+        "retry_at",
+    )
+
     def __init__(self, kubelet: Services, owner: Owner) -> None:
         self._kubelet, self._owner = kubelet, owner
-        self._operations: deque[Operation] = deque()
+        self._operations: tuple[Operation, ...] = ()
         self._for: PodResources | None = None
         self._began: Instant | None = None
         self._written: PodConfig | None = None
@@ -129,7 +138,7 @@ class Resizer:
 
     def drop(self) -> None:
         """Throw the plan away."""
-        self._operations.clear()
+        self._operations = ()
         self._for = None
 
     def go_on(self, now: Instant) -> bool:
@@ -151,7 +160,7 @@ class Resizer:
         sandbox = actuation.resizable(pod, owner.sandbox, now) or owner.sandbox
         current = self._written or actuation.read_back(owner.sandbox.pod_cgroup)
         made = actuation.plan(pod, owner.actuated, sandbox, current, notify_first=self._kubelet.notify_first, unbound=owner.unbound)
-        self._operations = deque(made.operations)
+        self._operations = made.operations
         self._for, self._began = owner.layer, now
         if not made.operations:
             # The kernel keeps it otherwise than it was asked to; asking again would change nothing.
@@ -208,7 +217,7 @@ class Resizer:
 
     def _next(self, now: Instant, body: bytes) -> None:
         """The first operation is done."""
-        self._operations.popleft()
+        self._operations = self._operations[1:]
         self._owner.touch()
         if not self._operations:
             self._observe(now, success=True)

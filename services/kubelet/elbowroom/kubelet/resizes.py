@@ -83,7 +83,7 @@ class Resizes:
         active = [worker for worker in self._kubelet.workers.values() if worker.active]
         if allocated_only:
             return Crowd.of(Neighbour(w.allocated_pod, spec_requests(w.allocated_pod)) for w in active)
-        return Crowd.of(Neighbour(w.allocated_pod, w.counts) for w in active)
+        return Crowd.of(w.neighbour for w in active)
 
     def wanted(self, worker: PodWorker) -> PodResources:
         """What its spec asks for."""

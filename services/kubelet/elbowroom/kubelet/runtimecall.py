@@ -1,8 +1,9 @@
 """A pod's one runtime call in flight: asked again while its answer may just be lost, given up when nobody can be waited for."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from elbowroom.kubelet.metrics import Metrics, operation_type
 from elbowroom.kubelet.resizer import Done, Failed
@@ -16,8 +17,7 @@ SUSPECT_SECONDS = 1.0
 ASK_AGAIN_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """What it is, and what its answer means."""
 
     method: str
@@ -34,6 +34,16 @@ class RuntimeCall:
 
     ``token`` is that of the call in flight; an answer to an earlier one interests nobody.
     """
+
+    __slots__ = (
+        "_call",
+        "_doubt",
+        "_metrics",
+        "_send",
+        "_suspect_at",
+        "_updates",
+        "token",
+    )
 
     def __init__(self, metrics: Metrics, send: Callable[[Instant, str, Any, float], None], doubt: Callable[[], None]) -> None:
         self._metrics, self._send, self._doubt = metrics, send, doubt

@@ -16,6 +16,7 @@ from elbowroom.api.resources import Resources
 from elbowroom.kubelet import actuation, lifecycle
 from elbowroom.kubelet.account import Account
 from elbowroom.kubelet.actuation import PodConfig, latest
+from elbowroom.kubelet.admission import Neighbour
 from elbowroom.kubelet.checkpoint import Checkpoint, PodResources
 from elbowroom.kubelet.config import KubeletConfig
 from elbowroom.kubelet.containers import Containers
@@ -74,6 +75,41 @@ class Services(Protocol):
 
 class PodWorker:
     """See the module. The machine feeds it; everything public is read by the machine."""
+
+    __slots__ = (
+        "_account",
+        "_again",
+        "_call",
+        "_chain",
+        "_containers",
+        "_crashes",
+        "_ending",
+        "_kubelet",
+        "_pinner",
+        "_pod_sandbox",
+        "_progress",
+        "_resizer",
+        "_rest_until",
+        "_stale",
+        "_touched",
+        "admitted",
+        "counts_for_nothing",
+        "eviction",
+        "gone",
+        "in_progress",
+        "ip",
+        "over",
+        "pending",
+        "pod",
+        "record",
+        "refused",
+        "sandbox",
+        "shown_actuated",
+        "shown_sandbox",
+        "started",
+        "told",
+        "tuned",
+    )
 
     def __init__(self, kubelet: Services, pod: Pod, now: Instant) -> None:
         self._kubelet = kubelet
@@ -147,6 +183,11 @@ class PodWorker:
     def counts(self) -> Resources:
         """What the pod counts for among its neighbours."""
         return self._account.counts
+
+    @property
+    def neighbour(self) -> Neighbour:
+        """As its neighbours see it."""
+        return self._account.neighbour
 
     @property
     def pinned(self) -> frozenset[str]:

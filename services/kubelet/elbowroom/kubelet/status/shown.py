@@ -1,8 +1,10 @@
 """All that a pod's status is made from, and the two conditions and the ends that the kubelet gives it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from elbowroom.api.objects import Pod
 from elbowroom.kubelet.checkpoint import PodResources
@@ -10,8 +12,7 @@ from elbowroom.machine import Instant, as_time
 from elbowroom.wire.cri import SandboxState
 
 
-@dataclass(frozen=True, slots=True)
-class ResizeCondition:
+class ResizeCondition(Struct, frozen=True):
     """PodResizePending or PodResizeInProgress, which are either there and True or not there at all (RC-130)."""
 
     reason: str
@@ -49,11 +50,10 @@ class Eviction:
         return bool(self.disruption)
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """All that a status is made from."""
 
-    now: Instant = field(compare=False)
+    now: Instant
     pod: Pod
     """As the API server has it."""
     allocated: Pod
@@ -70,11 +70,11 @@ class Shown:
     in_progress: ResizeCondition | None = None
     preemption_disabled: str = ""
     """The node that disables resize preemption, if that is to be published (row 3)."""
-    held: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = {}
     """How many CPUs containers have that are about to leave some: until then that is what is shown (SD-7)."""
     unbound: frozenset[str] = frozenset()
     """Containers with CPUs of their own: there is no quota to be read, so their limit is what was allocated (XC-20)."""
-    waiting: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    waiting: Mapping[str, tuple[str, str]] = {}
     """Reason and message of containers that wait to be started again."""
     unstarted: tuple[str, ...] = ()
     """Running containers whose startup probe has not succeeded yet."""
