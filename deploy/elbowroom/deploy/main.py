@@ -5,7 +5,6 @@ wrong and what to do). What a command needs is imported when it runs, so that ``
 """
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.exceptions import TyperException
 
+from elbowroom.deploy.ending import heed_signals
 from elbowroom.deploy.errors import UserError
 
 app = typer.Typer(
@@ -455,11 +455,6 @@ def _fail(why: str) -> NoReturn:
     raise SystemExit(2)
 
 
-def _end(number: int, _: object) -> NoReturn:
-    """End as by Ctrl-C, so that whoever has a cluster of its own takes it down."""
-    raise SystemExit(128 + number)
-
-
 def _carried_out(command: Callable[[], Any]) -> int:
     try:
         code = command() or 0
@@ -484,9 +479,7 @@ def _carried_out(command: Callable[[], Any]) -> int:
 
 def main() -> None:
     """The entry point of the console script."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup's stays
-            signal.signal(number, _end)
+    heed_signals()
     raise SystemExit(_carried_out(lambda: app(standalone_mode=False)))
 
 
