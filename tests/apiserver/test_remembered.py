@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from elbowroom.api.gates import profile_of
 from elbowroom.api.quantity import parse
-from elbowroom.apiserver import metrics, patches, pod_validation, pod_warnings, rbac, schema
+from elbowroom.apiserver import metrics, patches, pod_validation, pod_warnings, rbac, schema, store
 from elbowroom.apiserver.admission import chain
 from elbowroom.apiserver.admission_base import Attributes
 from elbowroom.apiserver.listing import filter_of
@@ -486,3 +486,17 @@ def test_binding_a_pod_leaves_its_state_before_as_it_was() -> None:
     assert world.ask(create("pods", binding, namespace="default", name="web", subresource="binding")).status == 201
     assert before.document == was
     assert world.get("pods", "web", namespace="default").body["spec"]["nodeName"] == "n"
+
+
+def test_pods_stay_parsed_however_many_events_tell_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "PARSED_MAX", 4)
+    world = World()
+    world.create("pods", a_pod("web"), "default")
+    for number in range(6):
+        about = {"kind": "Pod", "name": "web", "namespace": "default"}
+        made = world.create("events", {"metadata": {"name": f"web.{number}"}, "involvedObject": about, "reason": "Said"}, "default")
+        assert made.status == 201
+    kept = world.machine._store
+    pod, event = kept.get("pods", "default", "web"), kept.get("events", "default", "web.5")
+    assert pod is not None and pod._document is not None
+    assert event is not None and event._document is None and event.document["reason"] == "Said"

@@ -22,7 +22,7 @@ from elbowroom.apiserver.metrics import ApiMetrics
 from elbowroom.apiserver.rbac import Decisions
 from elbowroom.apiserver.registry import Registry, Served
 from elbowroom.apiserver.statuses import ApiError
-from elbowroom.apiserver.store import Store, StoreReader
+from elbowroom.apiserver.store import SELDOM_READ, Store, StoreReader
 from elbowroom.apiserver.watch import TIMER as BOOKMARKS
 from elbowroom.apiserver.watch import Watches
 from elbowroom.machine import (
@@ -308,7 +308,7 @@ class ApiServer:
         for change in served.changes:
             if change.old is not None:
                 change.old.release()
-            if change.deleted:
+            if change.deleted or change.record.resource in SELDOM_READ:
                 change.record.release()
         kept = self._store.revision - self._store.floor
         if (kept > self._history_max or self._store.past_bytes > self._history_bytes_max) and not self._dropping:

@@ -26,6 +26,9 @@ LOG_PREFIX = "log/"
 PARSED_MAX = 1024
 """So many of the states written last stay parsed: parsed they take five times their bytes, and most are never looked into again."""
 
+SELDOM_READ = frozenset(("events", "leases.coordination.k8s.io"))
+"""What is written often and looked into seldom: it does not stay parsed, in place of what is looked into again soon."""
+
 _encode_row = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder(enc_hook=float).encode  # numbers that remember how they were written
 _decode_json: Callable[[bytes], Document] = msgspec.json.Decoder(dict[str, Any]).decode
@@ -206,9 +209,10 @@ class Store:
         document["metadata"]["resourceVersion"] = str(revision)
         data = _encode_json(document)
         record = Record(resource, namespace, name, revision, data, document)
-        self._parsed.append(record)
-        if len(self._parsed) > PARSED_MAX:
-            self._parsed.popleft().release()
+        if resource not in SELDOM_READ:  # whoever has told of those releases them
+            self._parsed.append(record)
+            if len(self._parsed) > PARSED_MAX:
+                self._parsed.popleft().release()
         change = Change(revision, record, old, deleted)
         row = _encode_row((FORMAT, resource, namespace, name, deleted, data))
         self._apply(change)
