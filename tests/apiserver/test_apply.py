@@ -229,6 +229,39 @@ def test_a_configuration_may_be_yaml_and_a_dry_run_leaves_no_trace() -> None:
     assert world.disk == before
 
 
+_TWICE = 'yaml: unmarshal errors:\n  line 1: key "k" already set in map'
+_NAMED = b'{"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "m"}, '
+
+
+@pytest.mark.parametrize(
+    ("body", "validation", "code", "words"),
+    [
+        (b"{", "", 400, "error decoding YAML: error converting YAML to JSON: yaml: line 1: did not find expected node content"),
+        (b"a: b: c", "", 400, "error decoding YAML: error converting YAML to JSON: yaml: mapping values are not allowed"),
+        (b"1", "", 400, "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal number"),
+        (_NAMED + b'"data": {"k": "a", "k": "b"}}', "Strict", 400,
+         f"error strict decoding YAML: error converting YAML to JSON: {_TWICE}"),
+        (_NAMED + b'"data": {"k": "a", "k": "b"}}', "Warn", 201, ""),
+        (_NAMED + b'"data": {"k": "a", "k": "b"}, "x": 1}', "Strict", 500, "failed to create typed patch object"),
+    ],
+)  # fmt: skip
+def test_all_that_is_applied_is_yaml_to_upstream(body: bytes, validation: str, code: int, words: str) -> None:
+    query = {"fieldManager": "m1"} | ({"fieldValidation": validation} if validation else {})
+    patch = ApiRequest("patch", "configmaps", namespace="default", name="m", content_type=APPLY_PATCH, body=body, query=query)
+    answer = World().ask(patch)
+    assert answer.status == code and (answer.message.startswith(words) if words else answer.body["data"] == {"k": "b"})
+
+
+def test_keys_that_stand_twice_in_yaml_are_refused_by_strict_decoding_and_never_warned_of() -> None:
+    body = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: m}\ndata: {k: a, k: b}\nx: 1\n"
+    post = ApiRequest("create", "configmaps", namespace="default", content_type="application/yaml", body=body)
+    refused = World().ask(msgspec.structs.replace(post, query={"fieldValidation": "Strict"}))
+    told = f'{_TWICE.replace("line 1", "line 4")}, unknown field "x"'
+    known = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: '
+    assert (refused.status, refused.message) == (400, known + told)
+    assert World().ask(post).body["data"] == {"k": "b"}
+
+
 def test_a_subresource_of_nothing_cannot_be_applied() -> None:
     config = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}
     assert ask(World(), config, resource="pods", sub="resize").message == 'pods "a" not found'

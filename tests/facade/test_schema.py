@@ -156,16 +156,86 @@ def test_a_surrogate_pair_is_one_character() -> None:
 
 def test_yaml_is_read_as_the_json_that_it_means() -> None:
     body = b"a: 1\nb: [x, yes, 2001-01-01]\n2: ~\ntrue: z\n---\nsecond: *ignored\n"
-    assert schema.parse_yaml(body) == {"a": 1, "b": ["x", True, "2001-01-01"], "2": None, "true": "z"}
+    assert schema.parse_yaml(body).value == {"a": 1, "b": ["x", True, "2001-01-01"], "2": None, "true": "z"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("y", True), ("off", False), ("N", False), ("nULL", "nULL"), ("~", None), ("", None), ('"yes"', "yes"),
+        ("!!str yes", "yes"),
+        ("0o10", 8), ("010", 8), ("08", 8), ("0x1F", 31), ("-0b11", -3), ("1_000", 1000), ("+1", 1), ("1e3", 1000), ("1.50", 1.5),
+        ("12:30:00", "12:30:00"), ("2020-01-01", "2020-01-01"), ("1e400", "1e400"), (".5", 0.5), ("1.5e-7", 1.5e-7),
+        ("18446744073709551615", 18446744073709551615), ("!!float 1", 1), ('!!int "1"', 1), ("!x y", "y"), ("=", "="), ("<<", "<<"),
+        ("!!binary eHk=", "xy"), ("!!set {x}", {"x": None}), ("&x 1", 1), ("[&x {b: 1}, *x]", [{"b": 1}, {"b": 1}]),
+        ("[&x {b: 1}, {<<: *x, c: 2}]", [{"b": 1}, {"b": 1, "c": 2}]),
+    ],
+)  # fmt: skip
+def test_a_plain_word_means_in_yaml_what_gos_loader_makes_of_it(text: str, value: Any) -> None:
+    """Compared with sigs.k8s.io/yaml v1.6.0."""
+    assert schema.parse_yaml(f"a: {text}".encode()).value == {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [("1e21", "1e+21"), ("1.5e-7", "1.5e-7"), ("1.50", "1.5"), ("123456789012345678901234567890", "1.2345678901234568e+29"),
+     ("18446744073709551616", "18446744073709552000")],
+)  # fmt: skip
+def test_a_number_of_yaml_is_written_by_go_first(number: str, text: str) -> None:
+    value = schema.parse_yaml(number.encode()).value
+    assert isinstance(value, schema.Literal) and value.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: b", ""),
+        ("a: b\na: c", 'yaml: unmarshal errors:\n  line 2: key "a" already set in map'),
+        (
+            "a: {b: 1, b: 2}\n1: 1\n1: 2",
+            'yaml: unmarshal errors:\n  line 1: key "b" already set in map\n  line 3: key 1 already set in map',
+        ),
+    ],
+)  # fmt: skip
+def test_keys_that_stand_twice_in_yaml_are_told_all_in_one(text: str, words: str) -> None:
+    assert schema.parse_yaml(text.encode()).repeated == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "yaml: line 1: did not find expected node content"),
+        ("a: @b", "yaml: found character that cannot start any token"),
+        ("a:\n\tb: 1", "yaml: line 2: found character that cannot start any token"),
+        ("a: b: c", "yaml: mapping values are not allowed in this context"),
+        ('a: "x', "yaml: found unexpected end of stream"),
+        ("a: *x", "yaml: unknown anchor 'x' referenced"),
+        ("a: &x [*x]", "yaml: anchor 'x' value contains itself"),
+        ("<<: 1", "yaml: map merge requires map or sequence of maps as the value"),
+        ("a: \x01", "yaml: control characters are not allowed"),
+        ("a: !!bool x", "yaml: cannot decode !!str `x` as a !!bool"),
+        ("a: !!binary x", "yaml: !!binary value contains invalid base64 data"),
+        ("[a]: b", 'yaml: invalid map key: []interface {}{"a"}'),
+        ("~: x", 'unsupported map key of type: %!s(<nil>), key: <nil>, value: "x"'),
+        ("a: -.inf", "json: unsupported value: -Inf"),
+    ],
+)  # fmt: skip
+def test_yaml_is_refused_in_the_words_of_gos_loader(text: str, words: str) -> None:
+    with pytest.raises(schema.MalformedBodyError) as refused:
+        schema.parse_yaml(text.encode())
+    assert str(refused.value) == words
 
 
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         (b"a: [", "yaml: line 1: did not find expected node content"),
-        (b"a: &x [1]\nb: *x\n", "yaml: aliases are not accepted"),
+        (
+            b"a: &a [x]\n" + b"".join(b"%c: &%c [%s]\n" % (c + 1, c + 1, b",".join([b"*%c" % c] * 9)) for c in range(97, 106)),
+            "yaml: document contains excessive aliasing",
+        ),
         (b"a: " + b"x" * 300_000, "yaml: the body is larger than 262144 bytes"),
-        (b"a: .nan", "json: unsupported value"),
+        (b"a: .nan", "json: unsupported value: NaN"),
         (b"? [a]\n: b\n", None),
         (b"[" * 5000, None),
     ],
@@ -255,7 +325,7 @@ def test_decoding_twice_changes_nothing() -> None:
 
 
 def test_an_ordinary_manifest_has_no_unknown_field() -> None:
-    assert decoded(POD, schema.parse_yaml(ORDINARY.read_bytes()))["spec"]["resources"] == {"requests": {"cpu": "2"}}
+    assert decoded(POD, schema.parse_yaml(ORDINARY.read_bytes()).value)["spec"]["resources"] == {"requests": {"cpu": "2"}}
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def parsed_body(request: ApiRequest, kind: str) -> schema.Parsed:
             case "application/json":
                 parsed = schema.parse_json(body)
             case "application/yaml":
-                parsed = schema.Parsed(schema.parse_yaml(body), [])
+                parsed = schema.parse_yaml(body)
             case _:
                 raise unsupported_body_type()
         if parsed.value is None:
@@ -91,7 +91,7 @@ def parsed_body(request: ApiRequest, kind: str) -> schema.Parsed:
         why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {what} into Go value of type {_TYPE_META}"
     except schema.MalformedBodyError as error:
         why = str(error)
-        if not why.startswith("yaml: "):
+        if media_type(request) != "application/yaml":
             why = f"couldn't get version/kind; json parse error: {why}"
     raise bad_request(schema.unrecognised(kind, why, body) if kind else why)
 
@@ -119,7 +119,7 @@ def decoded_body(
         raise bad_request(
             f'{kind} in version "{version}" cannot be handled as a {kind}: strict decoding error: {", ".join(warnings)}'
         )
-    return decoded.document, warnings
+    return decoded.document, [warning for warning in warnings if "\n" not in warning]  # no header holds it
 
 
 def _check_custom(said_kind: str, said_version: str, kind: str, expected: str, value: Document) -> None:
@@ -136,13 +136,13 @@ def _check_custom(said_kind: str, said_version: str, kind: str, expected: str, v
         raise invalid_status(expected.rpartition("/")[0], kind, name, [invalid("kind", said_kind, f"must be {kind}")])
 
 
-def configuration(request: ApiRequest, kind: str, api_version: str) -> Document:
-    """What an apply says, JSON or YAML, of the kind that the URL is about."""
-    body = request.body
+def configuration(request: ApiRequest, kind: str, api_version: str) -> tuple[Document, str]:
+    """What an apply says, JSON or YAML, of the kind that the URL is about, and what strict decoding has against it."""
     try:
-        value = schema.parse_json(body).value if body.lstrip()[:1] == b"{" else schema.parse_yaml(body)
+        parsed = _json_or_yaml(request.body)
     except schema.MalformedBodyError as why:
-        raise bad_request(f"error decoding YAML: {why}") from why
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {why}") from why
+    value = parsed.value
     if value is None:
         value = {}
     if not isinstance(value, dict):
@@ -156,7 +156,19 @@ def configuration(request: ApiRequest, kind: str, api_version: str) -> Document:
     meta = value.get("metadata")
     if isinstance(meta, dict) and meta.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    return value
+    return value, f"error converting YAML to JSON: {parsed.repeated}" if parsed.repeated else ""
+
+
+def _json_or_yaml(body: bytes) -> schema.Parsed:
+    """All is YAML to upstream; JSON is read as such as long as nothing is to be said of it, since that takes less time."""
+    if body.lstrip()[:1] == b"{":
+        try:
+            parsed = schema.parse_json(body)
+        except schema.MalformedBodyError:
+            return schema.parse_yaml(body)
+        if not parsed.duplicates:
+            return parsed
+    return schema.parse_yaml(body)
 
 
 def loose_ends(parsed: schema.Parsed | None, decoded: schema.Decoded) -> list[str]:

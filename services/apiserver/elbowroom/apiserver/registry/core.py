@@ -366,7 +366,7 @@ class Registry:
         if record is None and request.subresource:
             raise statuses.not_found(kind.group, kind.plural, request.name)
         field = self._rows.field(row)
-        config = intake.configuration(request, kind.kind, kind.api_version)
+        config, repeated = intake.configuration(request, kind.kind, kind.api_version)
         what = _described(config)
         trouble = apply.errors(field, config)
         if trouble:
@@ -387,6 +387,8 @@ class Registry:
             known = f"{kind.group}/{kind.version}, Kind={kind.kind}"
             why = f"unable to convert unstructured object to {known}: {decoded.error}"
             raise statuses.internal(f"failed to convert new object ({what}) to proper version: {why}")
+        if repeated and options.validation == "Strict":
+            raise statuses.bad_request(f"error strict decoding YAML: {repeated}")
         new = ordered(kind, decoded.document)
         intake.check_names(new["metadata"], request.name, request.namespace if kind.namespaced else "")
         if record is None:

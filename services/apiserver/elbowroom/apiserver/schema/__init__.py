@@ -4,7 +4,7 @@
 hold into the document that upstream would store; ``merge_key`` tells how a strategic merge patch treats a field.
 """
 
-from elbowroom.apiserver.schema.bodies import Literal, MalformedBodyError, Parsed, parse_json, parse_yaml, unrecognised
+from elbowroom.apiserver.schema.bodies import Literal, MalformedBodyError, Parsed, parse_json, unrecognised
 from elbowroom.apiserver.schema.decoding import Decoded, decode, zero
 from elbowroom.apiserver.schema.fields import (
     ANY,
@@ -28,6 +28,7 @@ from elbowroom.apiserver.schema.fields import (
     served_kinds,
 )
 from elbowroom.apiserver.schema.protobuf import parse_protobuf
+from elbowroom.apiserver.schema.yamls import parse_yaml
 
 __all__ = [
     "ANY",

@@ -9,19 +9,15 @@ for the words that upstream has for the fault.
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
-from yaml.scanner import ScannerError
 
 DEPTH_MAX = 100
 """Levels of nesting; a manifest has about ten."""
 NUMBER_LENGTH_MAX = 64
 BRIEF_BYTES_MAX = 64 * 1024
 """Above this it is not tried whether a body is written briefly: to find that it is not costs as much as what it would save."""
-YAML_BYTES_MAX = 256 * 1024
 DUPLICATES_MAX = 100
 
 
@@ -42,15 +38,18 @@ class Literal(float):
 
 
 class Parsed(NamedTuple):
-    """A body's value, and the paths of fields that stand twice in one object (the last one counts)."""
+    """A body's value, and the paths of fields that stand twice in one object (the last one counts), or what YAML's loader says of
+    them, all in one."""
 
     value: Any
     duplicates: list[str]
+    repeated: str = ""
 
     @property
     def warnings(self) -> list[str]:
         """``duplicate field "metadata.name"`` for each."""
-        return [f'duplicate field "{path}"' for path in self.duplicates]
+        said = [self.repeated] if self.repeated else []
+        return said + [f'duplicate field "{path}"' for path in self.duplicates]
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -354,70 +353,3 @@ def unrecognised(kind: str, why: str, body: bytes) -> str:
     else:
         shown = body[:30].hex() + (" ..." if len(body) > 30 else "")
     return f"the object provided is unrecognized (must be of type {kind}): {why} ({shown})"
-
-
-# ---------------------------------------------------------------- YAML
-
-
-class _Loader(yaml.CSafeLoader):
-    """Plain data only: a date stays the string that it is in JSON."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rules if tag != "tag:yaml.org,2002:timestamp"]
-    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def parse_yaml(body: bytes) -> Any:
-    """The first document in a YAML body, JSON-shaped; ``MalformedBodyError`` if it is none, too big, or uses aliases."""
-    if len(body) > YAML_BYTES_MAX:
-        raise MalformedBodyError(f"yaml: the body is larger than {YAML_BYTES_MAX} bytes")
-    try:
-        if b"*" in body and any(isinstance(event, yaml.AliasEvent) for event in _first_document(body)):
-            raise MalformedBodyError("yaml: aliases are not accepted")
-        value = next(yaml.load_all(body, _Loader), None)
-    except yaml.MarkedYAMLError as why:
-        raise MalformedBodyError(f"yaml: {_yaml_line(why)}{why.problem}") from why
-    except (yaml.YAMLError, RecursionError, ValueError) as why:
-        if isinstance(why, MalformedBodyError):
-            raise
-        raise MalformedBodyError(f"yaml: {why}") from why
-    return _plain(value, 0)
-
-
-def _first_document(body: bytes) -> Iterator[yaml.Event]:
-    """What the loader reads up to the end of the first document; the rest of a stream counts for nothing."""
-    for event in yaml.parse(body, _Loader):
-        yield event
-        if isinstance(event, yaml.DocumentEndEvent):
-            return
-
-
-def _yaml_line(why: yaml.MarkedYAMLError) -> str:
-    """Go's loader counts lines from 1 for what its scanner finds, and from 0, which it does not show, for the rest."""
-    mark = why.problem_mark
-    line = 0 if mark is None else mark.line + isinstance(why, ScannerError)
-    return f"line {line}: " if line else ""
-
-
-def _plain(value: Any, depth: int) -> Any:
-    if depth > DEPTH_MAX:
-        raise MalformedBodyError("exceeded max depth")
-    if isinstance(value, dict):
-        return {_key(key): _plain(inner, depth + 1) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner, depth + 1) for inner in value]
-    if isinstance(value, str | bool | int | float) or value is None:
-        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-            raise MalformedBodyError("json: unsupported value")
-        return value
-    raise MalformedBodyError("yaml: a value that JSON has no word for")
-
-
-def _key(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    if isinstance(key, str | int | float):
-        return str(key)
-    raise MalformedBodyError("yaml: a key that is no string")
