@@ -123,10 +123,7 @@ def parse_json(body: bytes) -> Parsed:
     try:
         text = body.decode()
     except UnicodeDecodeError as why:
-        text = body.decode(errors="replace")
-        if _fault(text) == "":
-            raise MalformedBodyError("invalid UTF-8 in the body") from why
-        raise MalformedBodyError(_fault(text)) from why
+        raise MalformedBodyError(_fault(body) or "invalid UTF-8 in the body") from why
     if body.count(b"{") + body.count(b"[") > DEPTH_MAX and _depth(text) > DEPTH_MAX:
         raise MalformedBodyError("exceeded max depth")
     try:
@@ -134,10 +131,8 @@ def parse_json(body: bytes) -> Parsed:
         duplicates: list[str] = []
     except _TwiceError:
         value, duplicates = _doubled(_pairs_decoder.decode(text))
-    except MalformedBodyError:
-        raise
     except (ValueError, RecursionError) as why:
-        raise MalformedBodyError(_fault(text) or str(why)) from why
+        raise MalformedBodyError(_fault(body) or str(why)) from why
     if b"\\u" in body and _surrogate.search(text) is not None:
         try:
             json.dumps(value, ensure_ascii=False).encode()
@@ -182,6 +177,7 @@ def _depth(text: str) -> int:
 
 _SPACES, _PLAIN, _DIGITS = re.compile(r"[ \t\r\n]*"), re.compile(r'[^"\\\x00-\x1f]*'), re.compile(r"[0-9]*")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
+_ESCAPES = dict(zip("\a\b\f\n\r\t\v\\", (r"\a", r"\b", r"\f", r"\n", r"\r", r"\t", r"\v", r"\\"), strict=True))
 
 
 def _quoted(char: str) -> str:
@@ -189,10 +185,11 @@ def _quoted(char: str) -> str:
         return r"'\''"
     if char == '"':
         return "'\"'"
-    escapes = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\"}
-    if char in escapes:
-        return f"'{escapes[char]}'"
-    return f"'{char}'" if char.isprintable() else f"'\\x{ord(char):02x}'"
+    if char in _ESCAPES:
+        return f"'{_ESCAPES[char]}'"
+    if char.isprintable():
+        return f"'{char}'"
+    return f"'\\x{ord(char):02x}'" if char < "\x80" else f"'\\u{ord(char):04x}'"
 
 
 class _FaultError(Exception):
@@ -200,10 +197,11 @@ class _FaultError(Exception):
 
 
 class _Scanner:
-    """Reads as Go's encoding/json does, up to the first fault. Depth is bounded before."""
+    """Reads as Go's encoding/json does, byte by byte and with a space where the body ends, up to the first fault. Depth is bounded
+    before."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, body: bytes) -> None:
+        self._text = body.decode("latin-1") + " "
         self._at = 0
 
     def check(self) -> None:
@@ -333,10 +331,10 @@ class _Scanner:
             self._digits("in exponent of numeric literal")
 
 
-def _fault(text: str) -> str:
-    """What Go's scanner says of ``text``; empty if it finds nothing."""
+def _fault(body: bytes) -> str:
+    """What Go's scanner says of ``body``; empty if it finds nothing."""
     try:
-        _Scanner(text).check()
+        _Scanner(body).check()
     except _FaultError as why:
         return str(why)
     except RecursionError:
