@@ -12,7 +12,6 @@ Every story is told in the simulated world; a seed draws what may differ between
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -21,6 +20,7 @@ from elbowroom.api import resources
 from elbowroom.api.gates import RESIZE_PREEMPTION, Profile, profile_of
 from elbowroom.api.objects import Pod
 from elbowroom.deploy.explore.cluster import SimulatedCluster, is_settled
+from elbowroom.deploy.workers import workers
 from elbowroom.history.records import History
 from elbowroom.history.report import judge
 from elbowroom.rpc import create
@@ -339,7 +339,7 @@ def _told(wanted: tuple[Case, int]) -> Run:
 def rows(first: int, count: int, jobs: int, cases: Sequence[Case] = CASES) -> Iterator[Row]:
     """The table's rows, each as soon as its runs are made, ``jobs`` side by side."""
     wanted = [(case, seed) for case in cases for seed in range(first, first + count)]
-    with ProcessPoolExecutor(jobs) as pool:
+    with workers(jobs) as pool:
         made = pool.map(_told, wanted, chunksize=4)
         for case in cases:
             yield row_of(case, [next(made) for _ in range(count)])

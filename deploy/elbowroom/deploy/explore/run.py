@@ -6,7 +6,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
@@ -18,6 +17,7 @@ from elbowroom.deploy.explore.outcome import Outcome, Story
 from elbowroom.deploy.explore.preemption import preemption
 from elbowroom.deploy.explore.storm import storm
 from elbowroom.deploy.explore.told import told
+from elbowroom.deploy.workers import workers
 from elbowroom.sim.world import World
 
 COLLECT_EVERY = 8
@@ -257,7 +257,7 @@ def _tidily(runs: Sequence[Run]) -> list[Ended]:
 def all_of(runs: Iterable[Run], jobs: int, minutes: float | None = None) -> Iterator[Ended]:
     """Make the runs, ``jobs`` at a time (0: one a processor), until they or the minutes are over."""
     end = None if minutes is None else time.monotonic() + 60 * minutes
-    with ProcessPoolExecutor(jobs or os.cpu_count() or 1, initializer=_without_garbage) as pool:
+    with workers(jobs or os.cpu_count() or 1, _without_garbage) as pool:
         for some in pool.map(_tidily, _chunks(runs)):
             yield from some
             if end is not None and time.monotonic() >= end:
