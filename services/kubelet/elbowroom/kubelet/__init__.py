@@ -15,7 +15,7 @@ A node's:
 ``nodewatch``        what the Node says (``config``, ``machinestate``) and what is said of it (``keeper``, ``node``); ``shutdown``
 ``rounds``           of the CPU manager (``managers``, ``previews``)
 ``alarms``           one timer for all that is to be looked at at some time; ``deadlines``
-``proxy``            what others ask: ``metrics``, cgroups, ``files`` (``downward``)
+``proxy``            what others ask: ``metrics`` (``tallies``), cgroups, ``files`` (``downward``)
 ``checkpoint``       what must not be forgotten
 ===================  ===========================================================================================================
 
