@@ -295,8 +295,8 @@ APISERVER = (
         (
             Change(
                 "elbowroom.apiserver.machine:ApiServer._made",
-                '[Step("A5"), *served.writes, Step("A7")]',
-                '[Step("A5"), Step("A7")]',
+                "[_A5, *served.writes, _A7]",
+                "[_A5, _A7]",
             ),
             Change("elbowroom.apiserver.machine:ApiServer._made", "return effects", "return [*effects, *served.writes]"),
         ),

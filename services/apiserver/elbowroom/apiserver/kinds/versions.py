@@ -4,6 +4,7 @@ One form is stored; the other is made of it, and back.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -214,7 +215,7 @@ class NewEventStrategy(EventStrategy):
 
     group = "events.k8s.io"
 
-    @property
+    @cached_property
     def resource(self) -> str:
         return "events"
 
