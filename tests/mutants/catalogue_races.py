@@ -95,7 +95,6 @@ RACES = (
         (
             "scheduler/test_scheduler_policies.py::test_a_second_look_takes_a_second_round_unless_the_first_is_tracked",
             _RACE + "[2: a neighbour shrinks-memory]",
-            _RACE + "[7: a neighbour shrinks-memory]",
         ),
         slow=True,
     ),

@@ -14,7 +14,6 @@ _RAISED = (
     "[Step('C1'), persist, Step('C2'), Note('compacted', {'floor': self._store.floor}), SetTimer(DROPPING, now), *ended]",
 )
 _APART = "the two have nothing to do with each other, and neither leaves the process"
-_IN_HAND = "it is in hand already: nobody looks at the queue until it is carried out"
 _CUT = "a file is cut to the length that it has"
 _DISMISSED = "who was dismissed counts for nothing already"
 _NOT_RESIZED = "who leaves is not resized any more"
@@ -27,7 +26,6 @@ _LOOKED_AT = "what was done to a container is looked at before anything is told 
 _ANYTHING = "of what is asked for only whether it is anything at all is looked at here"
 _FITS_EMPTY = "what the node does not have nobody waits for here: it was asked before whether the pod fits the empty node"
 _LET_GO = "the next pass finds that it has what it asks for, and lets it go"
-_CACHE = "only how often it is worked out again"
 _AFTER = "the floor is durable first; in which order the rest follows is no promise, and no reader can see it"
 
 SURVIVORS: dict[str, str] = {
@@ -36,18 +34,19 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.api.resources:_aggregate: [*pod.status.container_statuses, *pod.status.init_container_statuses] => "
     "[*pod.status.init_container_statuses, *pod.status.container_statuses]": "no two containers of a pod bear one name",
     "elbowroom.scheduler.plugins.resources:_ordered: 3 => 4": "any number above those of the known resources puts others last",
-    _MADE + "for resource in served_anew(served.changes): => (after) effects.append(Step('A9'))": _KINDS,
+    _MADE + "for resource in served_anew(served.changes): => (after) effects.append(_A9)": _KINDS,
     _MADE + "self._store.past_bytes > self._history_bytes_max => self._store.past_bytes >= self._history_bytes_max": _BYTES,
     "elbowroom.apiserver.machine:ApiServer._compact: [*rows, Step('C3'), SetTimer(DROPPING, now)] => "
     "[*rows, SetTimer(DROPPING, now), Step('C3')]": _TIMER,
     "elbowroom.kubelet.admission:lacks: 4 => 5": "any number above those of the four known resources puts the others last",
-    _MADE + "effects.append(Step('A9')) => (after) for change in served.changes:": _MEMORY,
+    _MADE + "effects.append(_A9) => (after) for change in served.changes:": _MEMORY,
     _MADE + "change.old.release() => pass": _MEMORY,
     _MADE + "change.record.release() => pass": _MEMORY,
-    _MADE + "if change.deleted: => if not change.deleted:": _MEMORY,
+    _MADE + "change.deleted or change.record.resource in SELDOM_READ => "
+    "change.deleted and change.record.resource in SELDOM_READ": _MEMORY,
+    _MADE + "change.record.resource in SELDOM_READ => change.record.resource not in SELDOM_READ": _MEMORY,
     _FLOOR + "self._dropping = True => pass": _DROPPING,
     _FLOOR + "True => False": _DROPPING,
-    "elbowroom.host.incarnation:Incarnation._pump: pending.popleft() => (after) self._carry_out(effect)": _IN_HAND,
     "elbowroom.host.incarnation:Incarnation._group: passed.pop() => (after) self._carry_out(before)": _APART,
     "elbowroom.host.disks:SystemFiles.write: os.fstat(file).st_size > len(value) => os.fstat(file).st_size >= len(value)": _CUT,
     "elbowroom.kubelet.checkpoint:Checkpoint.forget: self.entries.pop(uid, None) => (after) self._encoded.pop(uid, None)": _APART,
@@ -60,7 +59,7 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.kubelet.resizes:Resizes._grant: worker.granted(now) => (after) kubelet.publish(now, worker)": _TOLD,
     "elbowroom.kubelet.resizer:Resizer._updated: "
     "owner.put_state(msgspec.structs.replace(state, resources=state.resources.updated(told))) => pass": _LOOKED_AT,
-    "elbowroom.kubelet.resizer:Resizer._next: self._operations.popleft() => (after) self._owner.touch()": _APART,
+    "elbowroom.kubelet.resizer:Resizer._next: self._operations = self._operations[1:] => (after) self._owner.touch()": _APART,
     "elbowroom.kubelet.resizer:Resizer._pod_written: self._written = operation.after => (after) self._next(now, body)": _APART,
     "elbowroom.kubelet.resizer:Resizer._updated: state is not None => state is None": _LOOKED_AT,
     **{
@@ -103,6 +102,5 @@ SURVIVORS: dict[str, str] = {
     "elbowroom.kubelet.resizes:Resizes.wished: self._queue.remove(worker.uid) => pass": _LET_GO,
     "elbowroom.kubelet.resizer:Resizer._updated: kubelet.emit(Step(operation.labels[1])) => "
     "(after) owner.record(operation.name, operation.amounts.record(), 'update')": _APART,
-    **{f"elbowroom.kubelet.account:Account.counts: {change}": _CACHE for change in ("0 => 1", "1 => 2")},
     **{f"{_FLOOR}{_RAISED[0]} => {other}": _AFTER for other in _RAISED[1:]},
 }
