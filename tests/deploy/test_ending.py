@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("heeded_signals")
+
 ELSEWHERE = {
     "while it works": "signal.raise_signal(number)",
     "before a fork": "os.register_at_fork(before=strike); os.fork() or os._exit(0)",

@@ -55,6 +55,18 @@ def test_a_refused_bind_gives_the_room_back_and_is_tried_later() -> None:
     assert cluster.node_of("a") == "n1"
 
 
+def test_a_pod_is_bound_only_when_what_was_said_of_it_is_written() -> None:
+    cluster = Cluster().nodes(node("n1", cpu="500m"))
+    cluster.hold = lambda request: request.subresource == "status"
+    cluster.pods(pod("a", cpu="1"), pod("b", cpu="400m")).settle()
+    assert cluster.node_of("b") == "n1", "of which nothing was said"
+    cluster.nodes(node("n2", cpu="2")).later(5)
+    assert requests(cluster, "create", "binding") == 1, "that of the other pod"
+    cluster.release()
+    cluster.settle()
+    assert cluster.node_of("a") == "n2"
+
+
 def test_two_pods_do_not_get_the_same_room_while_the_first_is_being_bound() -> None:
     cluster = Cluster().nodes(node("n1", cpu="1"))
     cluster.hold = lambda request: request.subresource == "binding"

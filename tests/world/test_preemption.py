@@ -17,6 +17,10 @@ FAILED_ONCE = {
     137: "the same, for an update",
     304: "the end of the state of a busy watch was lost for ever",
 }
+AS_DRAWN_NOW = {
+    303518: "the run was called settled while the controllers were dead (I-53)",
+    304649: "a word that was late on its way called a pod unscheduled that was bound (I-30)",
+}
 
 
 def fine(ended: Ended) -> None:
@@ -41,6 +45,11 @@ def test_a_seed_that_failed_holds(seed: int) -> None:
     """With the faults that were drawn then."""
     drawn = nemesis.plan(seed, peers([NODE]), links([NODE]), duration=FAULTY_SECONDS, count=FAULTS)
     fine(make(Run(seed, hostile=True), Preemption(profile_for("lab"), tuple(drawn))))
+
+
+@pytest.mark.parametrize("seed", AS_DRAWN_NOW, ids=[f"{seed}: {why}" for seed, why in AS_DRAWN_NOW.items()])
+def test_a_seed_that_failed_since_then_holds(seed: int) -> None:
+    fine(make(Run(seed, hostile=True, profile="lab")))
 
 
 @pytest.mark.parametrize("part", range(10))

@@ -72,6 +72,11 @@ def test_an_allocation_replaces_the_condition_of_the_one_that_a_kubelet_came_bac
     fine(make(Run(239311, hostile=True, profile="v1.37", scenario=SCENARIO)))
 
 
+def test_a_sandbox_that_may_have_been_made_before_is_told_what_its_programs_do_now() -> None:
+    """Storm 311204: its runtime died with the answer, and the behaviour had changed when it was asked for again."""
+    fine(make(Run(311204, hostile=True, profile="lab", scenario=SCENARIO)))
+
+
 def test_a_limit_range_that_a_storm_draws_is_kept_to() -> None:
     """Storm 142: the history tells of it, and of requests that it refuses."""
     made = outcome(Run(142, hostile=True, profile="v1.37", scenario=SCENARIO))

@@ -133,7 +133,9 @@ class SimulatedCluster:
         return all(pod is not None and pod.status.phase == "Running" for pod in mine)
 
     def settled(self) -> bool:
-        """Every pod that still counts has desired = allocated = actual, or says truly why not."""
+        """Nobody is down, and every pod that still counts has desired = allocated = actual, or says truly why not."""
+        if not all(self.world.alive(name) for name in self.world.names()):
+            return False
         return all(is_settled(pod) for pod in self.pods.store.values() if not pod.is_terminal)
 
     def state(self) -> str:

@@ -75,8 +75,8 @@ class PodSandbox:
         def done(now: Instant, body: bytes) -> None:
             owner.sandbox = SandboxState(name, owner.uid, meta.name, meta.namespace, True, now, request.pod_cgroup)
             owner.sandbox_made(config, doubted=self._doubted)
+            self._told = None if self._doubted else request.workload  # what was asked for before may have made it
             self._doubted = False
-            self._told = request.workload
             if old is not None:
                 self._kubelet.tell(now, "RemovePodSandbox", SandboxId(old.sandbox))
 

@@ -1,5 +1,7 @@
 """Binding pods to the nodes chosen for them, beside the scheduling of other pods (SC-54, SC-60).
 
+What is being written of a pod's status is waited for, so that it cannot come after the binding.
+
 A lost reply says nothing: then the informer is looked at. A pod that it shows on a node is bound; for any other the call is made
 again, which cannot bind twice, since the API server binds a pod only once.
 """
@@ -65,12 +67,16 @@ Outcome = Bound | NotBound | Unconfirmed
 
 
 class Binder:
-    """The bindings under way. ``seen`` gives a pod by its key as the informer shows it."""
+    """The bindings under way. ``seen`` gives a pod by its key as the informer shows it; ``is_written`` tells whether the status of
+    the pod with that uid is being written."""
 
-    def __init__(self, calls: Calls, seen: Callable[[str], Pod | None]) -> None:
+    def __init__(self, calls: Calls, seen: Callable[[str], Pod | None], is_written: Callable[[str], bool]) -> None:
         self._calls = calls
         self._seen = seen
+        self._is_written = is_written
         self._open: dict[str, Binding] = {}
+        self._held: set[str] = set()
+        """Those that wait for what is written of their pods."""
         self._again: dict[str, Instant] = {}
         """When the lost calls are looked into, by uid: few, while the open bindings may be thousands."""
 
@@ -85,7 +91,14 @@ class Binder:
         self._again.pop(info.uid, None)  # what was left of an older one, whose pod went away meanwhile
         self._open[info.uid] = binding
         noted = {"pod": info.key, "uid": info.uid, "node": node, **(facts or {})}
-        return [Note("sch.bind", noted), *self._post(now, binding), Step("S11")]
+        return [Note("sch.bind", noted), *self._first_post(now, binding)]
+
+    def written(self, now: Instant, uid: str) -> list[Effect]:
+        """A write of that pod's status ended: if it was the last one, and its binding waits for that, it goes on."""
+        if uid not in self._held or self._is_written(uid):
+            return []
+        self._held.discard(uid)
+        return self._first_post(now, self._open[uid]) if uid in self._open else []
 
     def due(self) -> Instant | None:
         """When a lost call is to be looked into."""
@@ -127,6 +140,12 @@ class Binder:
         if reply.status == 409 and binding.tries:
             return [Step("S12")], [Unconfirmed(binding)]
         return [Step("S12")], [NotBound(binding, _message(reply.body) or finished.message)]
+
+    def _first_post(self, now: Instant, binding: Binding) -> list[Effect]:
+        if self._is_written(binding.info.uid):
+            self._held.add(binding.info.uid)
+            return []
+        return [*self._post(now, binding), Step("S11")]
 
     def _post(self, now: Instant, binding: Binding) -> list[Effect]:
         meta = binding.info.pod.metadata

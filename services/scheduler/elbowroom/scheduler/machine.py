@@ -45,7 +45,7 @@ from elbowroom.scheduler.placing import Placing
 from elbowroom.scheduler.plugins import framework_of
 from elbowroom.scheduler.podgroups import PodGroup, PodGroups, group_key
 from elbowroom.scheduler.podinfo import PodInfo, is_deferred, is_preemption_disabled
-from elbowroom.scheduler.podstatus import not_scheduled, status_patch
+from elbowroom.scheduler.podstatus import StatusCall, StatusWriter, not_scheduled, status_patch
 from elbowroom.scheduler.preemption import Budget, Plan, World, budget_of
 from elbowroom.scheduler.queue import POD_ADD, QueuedPod, SchedulingQueue
 from elbowroom.scheduler.recorder import Recorder
@@ -103,8 +103,10 @@ class Scheduler:
             pre_enqueues=lambda info: frameworks[info.pod.spec.scheduler_name].pre_enqueues,
             backoff_seconds=(self._config.initial_backoff_seconds, self._config.max_backoff_seconds),
         )
+        self._statuses = StatusWriter(self._calls)
         self._placing = Placing(
             self._calls,
+            self._statuses,
             self._cache,
             self._queue,
             self._nominator,
@@ -293,9 +295,7 @@ class Scheduler:
     def _end_nomination(self, now: Instant, pod: Pod) -> None:
         """Policy ``nominatedNodeName``: what was written for a resize goes with it."""
         if self._profile.nomination_tracking == "nominatedNodeName" and not is_deferred(pod):
-            request = status_patch(pod, None, "")
-            if request is not None:
-                self._outbox += self._calls.api(now, request)
+            self._outbox += self._statuses.write(now, pod, status_patch(pod, None, ""))
 
     def _is_queued_resize(self, pod: Pod) -> bool:
         """Does a deferred resize belong into the queue (SC-18, SC-21, SC-94; profiles row 3)?"""
@@ -513,16 +513,12 @@ class Scheduler:
         if live.spec.node_name:
             self._queue.park(now, entry, rejected_by)
             wanted = nomination if self._profile.nomination_tracking == "nominatedNodeName" else None
-            request = status_patch(live, None, wanted)
-            return self._calls.api(now, request) if request is not None else []
+            return self._statuses.write(now, live, status_patch(live, None, wanted))
         if nomination is not None:
             self._nominator.nominate(info, nomination)
         self._queue.park(now, entry, rejected_by)
         effects = list(self._recorder.tell(now, live, "Warning", "FailedScheduling", "Scheduling", message))
-        request = status_patch(live, not_scheduled(now, live, reason, message), nomination)
-        if request is not None:
-            effects += self._calls.api(now, request)
-        return effects
+        return effects + self._statuses.write(now, live, status_patch(live, not_scheduled(now, live, reason, message), nomination))
 
     # ---- calls and time
 
@@ -530,6 +526,9 @@ class Scheduler:
         match finished.context:
             case BindCall() as call:
                 return self._placing.on_reply(now, call, finished)
+            case StatusCall() as call:
+                self._statuses.ended(call)
+                return self._placing.written(now, call.uid)
             case VictimCall() as call:
                 effects, ended = self._actuator.on_reply(now, call, finished)
                 return effects + self._on_ended(now, ended)

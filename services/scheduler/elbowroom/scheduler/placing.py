@@ -18,7 +18,7 @@ from elbowroom.scheduler.metrics import Metrics
 from elbowroom.scheduler.nominator import Nominator
 from elbowroom.scheduler.plugins.gang import GangScheduling
 from elbowroom.scheduler.podgroups import group_key
-from elbowroom.scheduler.podstatus import status_patch
+from elbowroom.scheduler.podstatus import StatusWriter, status_patch
 from elbowroom.scheduler.queue import QueuedPod, SchedulingQueue
 from elbowroom.scheduler.recorder import Recorder
 from elbowroom.scheduler.status import Code, Status, Wait
@@ -44,6 +44,7 @@ class Placing:
     def __init__(
         self,
         calls: Calls,
+        statuses: StatusWriter,
         cache: Cache,
         queue: SchedulingQueue,
         nominator: Nominator,
@@ -56,11 +57,11 @@ class Placing:
         *,
         tells_early: bool,
     ) -> None:
-        self._calls, self._cache, self._queue, self._nominator = calls, cache, queue, nominator
+        self._statuses, self._cache, self._queue, self._nominator = statuses, cache, queue, nominator
         self._metrics, self._recorder, self._lookup, self._seen = metrics, recorder, lookup, seen
         self._failed, self._moved, self._tells_early = failed, moved, tells_early
         self._waiting = WaitingPods()
-        self._binder = Binder(calls, seen)
+        self._binder = Binder(calls, seen, statuses.writes)
 
     def __len__(self) -> int:
         return len(self._binder) + len(self._waiting)
@@ -113,6 +114,10 @@ class Placing:
         effects, outcomes = self._binder.on_reply(now, call, finished)
         return effects + self._ended(now, outcomes)
 
+    def written(self, now: Instant, uid: str) -> list[Effect]:
+        """A write of that pod's status ended."""
+        return self._binder.written(now, uid)
+
     # ---- inside
 
     def _await(self, now: Instant, pod: WaitingPod) -> list[Effect]:
@@ -122,8 +127,7 @@ class Placing:
         effects: list[Effect] = [Note("sch.wait", {"pod": info.key, "uid": info.uid, "node": pod.node, "plugins": names})]
         live = self._seen(info.key)
         if live is not None and live.uid == info.uid and self._tells_early:
-            request = status_patch(live, None, pod.node)
-            effects += self._calls.api(now, request) if request is not None else []
+            effects += self._statuses.write(now, live, status_patch(live, None, pod.node))
         for uid in self._lookup.members(group_key(info)):
             if self._cache.pod(uid) is None:
                 self._queue.activate(now, uid)
