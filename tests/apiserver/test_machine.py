@@ -409,6 +409,20 @@ def test_a_heavy_history_is_cut_however_short() -> None:
     assert World(disk=dict(world.disk)).get("configmaps", "c", namespace="default").body["data"]["k"] == "39"
 
 
+def test_of_many_objects_more_of_the_past_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "OBJECTS_A_HISTORY", 10)
+    rows = {}
+    for objects in (5, 40):
+        world = World(history_max=20)
+        for number in range(objects):
+            world.create("configmaps", {**CONFIG, "metadata": {"name": f"c{number}"}}, "default")
+        for number in range(60):
+            world.patch("configmaps", "c0", {"data": {"k": str(number)}}, namespace="default")
+            world.wait(0.001)
+        rows[objects] = sum(key.startswith("log/") for key in world.disk) - objects
+    assert rows[5] < 25 and 40 < rows[40] <= 80, "what stands is in the log as well"
+
+
 # ---------------------------------------------------------------- nonsense
 
 

@@ -4,7 +4,6 @@ _MADE = "elbowroom.apiserver.machine:ApiServer._made: "
 _MEMORY = "only how long a parsed document is kept in memory: it is made again from its bytes when it is asked for"
 _DROPPING = "the floor could rise again while old rows are still being dropped: they go all the same, a timer later"
 _KINDS = "a definition is told to its own watchers; those of the kind that it defines are others, and end either way"
-_BYTES = "one byte more or less of the past"
 _TIMER = "a timer holds at once, wherever it stands, and dies with the process"
 _FLOOR = "elbowroom.apiserver.machine:ApiServer._raise_floor: "
 _RAISED = (
@@ -35,7 +34,6 @@ SURVIVORS: dict[str, str] = {
     "[*pod.status.init_container_statuses, *pod.status.container_statuses]": "no two containers of a pod bear one name",
     "elbowroom.scheduler.plugins.resources:_ordered: 3 => 4": "any number above those of the known resources puts others last",
     _MADE + "for resource in served_anew(served.changes): => (after) effects.append(_A9)": _KINDS,
-    _MADE + "self._store.past_bytes > self._history_bytes_max => self._store.past_bytes >= self._history_bytes_max": _BYTES,
     "elbowroom.apiserver.machine:ApiServer._compact: [*rows, Step('C3'), SetTimer(DROPPING, now)] => "
     "[*rows, SetTimer(DROPPING, now), Step('C3')]": _TIMER,
     "elbowroom.kubelet.admission:lacks: 4 => 5": "any number above those of the four known resources puts the others last",

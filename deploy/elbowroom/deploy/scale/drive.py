@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from elbowroom.deploy.scale.plan import GROWN, PATCH, PRIORITIES, RESIZED, Plan,
 PODS = "/api/v1/namespaces/default/pods"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CONNECTIONS = 32
+AHEAD = 8192
+"""Pods that are made and do not run yet, at most: more of them would wait for nothing but their turn."""
 SAMPLE_SECONDS, SAMPLED_SHARE = 0.5, 0.1
 """How often a sample is taken, unless weighing takes more than this share of a processor: the kernel looks at each page."""
 PATIENCE_SECONDS, PATIENCE_SECONDS_A_POD = 60.0, 0.1
@@ -97,8 +100,12 @@ async def _fill(run: Run, connections: Sequence[Connection], pods: Pods, sampler
     began = sampler.began
 
     async def make(connection: Connection, manifests: Iterator[dict[str, Any]]) -> None:
+        ahead: deque[str] = deque()
         for manifest in manifests:
+            if len(ahead) >= AHEAD // len(connections):
+                await pods.until(ahead.popleft(), lambda pod: pod is not None and pod.is_running, patience)
             await asked(connection, "POST", PODS, manifest)
+            ahead.append(manifest["metadata"]["name"])
             sampler.made += 1
 
     # Those that are to grow have their nodes to themselves first: a scheduler is free to put the others anywhere.

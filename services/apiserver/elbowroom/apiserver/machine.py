@@ -66,6 +66,8 @@ HISTORY_MAX = 50_000
 """How many revisions are kept above the floor, however young they are."""
 HISTORY_BYTES_MAX = 64 << 20
 """What the states may weigh that are kept although they stand no more; of too many, and of too heavy ones, the older half goes."""
+OBJECTS_A_HISTORY = 100_000
+"""For so many objects that stand; with more of them more of the past is kept, in proportion."""
 DROPPED_AT_ONCE = 500
 PROXY_SECONDS = 10.0
 _CODES = {
@@ -310,10 +312,20 @@ class ApiServer:
                 change.old.release()
             if change.deleted or change.record.resource in SELDOM_READ:
                 change.record.release()
-        kept = self._store.revision - self._store.floor
-        if (kept > self._history_max or self._store.past_bytes > self._history_bytes_max) and not self._dropping:
+        if not self._dropping and self._keeps_too_much():
+            kept = self._store.revision - self._store.floor
             effects += self._raise_floor(now, self._store.revision - kept // 2)
         return effects
+
+    def _keeps_too_much(self) -> bool:
+        """Is more of the past kept than is allowed? That grows with what there is: else a reader who begins with the state of
+        hundreds of thousands of objects finds, when it has read them, that what came since is gone, and begins anew, for ever."""
+        store = self._store
+        kept = store.revision - store.floor
+        if kept <= self._history_max and store.past_bytes <= self._history_bytes_max:
+            return False
+        share = max(1.0, store.size / OBJECTS_A_HISTORY)
+        return kept > share * self._history_max or store.past_bytes > share * self._history_bytes_max
 
     def _on_watch(self, now: Instant, source: str, call: Call, request: ApiRequest) -> list[Effect]:
         try:

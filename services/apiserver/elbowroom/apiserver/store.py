@@ -136,6 +136,11 @@ class Store:
         found = collection.index.get(word, {})
         return [found[key] for key in sorted(found)]
 
+    @property
+    def size(self) -> int:
+        """How many objects stand."""
+        return sum(len(collection.records) for collection in self._collections.values())
+
     def count(self, resource: str) -> int:
         """How many objects of that resource there are."""
         collection = self._collections.get(resource)
