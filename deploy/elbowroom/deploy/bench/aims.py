@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import uvloop
 
 from elbowroom.client import BusClient, context_of
@@ -30,6 +31,7 @@ DENSE = ("--kubelets-per-process", "1000")
 PATIENCE_SECONDS = 600.0
 WRITERS = 16
 AIM = "aim"
+QUIET_SECONDS, LEASE_SECONDS = 1.0, 10.0
 
 
 def _aimed(name: str, what: str, value: float, unit: str, aim: float, *, more: bool = False, **details: float) -> Figure:
@@ -187,6 +189,7 @@ async def _resized(cluster: Running, nodes: int, pods_a_node: int, paced: int, s
     names = [manifest["metadata"]["name"] for manifest in low]
     async with watching(context) as seen:
         await fill(lanes[:WRITERS], [*high, *low], seen, PATIENCE_SECONDS)
+        await _quiet(lanes[0], nodes)
         slow = await _paced(lanes, names[:paced], seen, 200.0)
         began = time.perf_counter()
         quick = await _each(lanes, names[-stormed:], seen)
@@ -208,6 +211,21 @@ async def _resized(cluster: Running, nodes: int, pods_a_node: int, paced: int, s
         _aimed("aim-preemption", f"resizes that need a victim, {at}", len(rest) / took, "/s", 300, more=True, **victims, **cost),
         _aimed("aim-preemption-p50", "PATCH to in force by preemption, one by one, p50", percentile(alone, 0.5), "ms", 100),
     ]
+
+
+async def _quiet(lane: Connection, nodes: int) -> None:
+    """Until little more is written than the nodes' Leases: what the pods' start has left to say is said."""
+    before, at = await _revision(lane), time.perf_counter()
+    while True:
+        await asyncio.sleep(QUIET_SECONDS)  # the span that is looked at
+        after, now = await _revision(lane), time.perf_counter()
+        if (after - before) / (now - at) <= 2 * nodes / LEASE_SECONDS:
+            return
+        before, at = after, now
+
+
+async def _revision(lane: Connection) -> int:
+    return int(msgspec.json.decode((await lane.request("GET", f"{PODS}?limit=1"))[1])["metadata"]["resourceVersion"])
 
 
 async def _paced(lanes: Sequence[Connection], names: Sequence[str], seen: Pods, rate: float) -> list[float]:
