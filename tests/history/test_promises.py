@@ -364,6 +364,14 @@ def test_a_list_that_goes_on_after_its_state_was_forgotten_begins_another() -> N
     assert "I-42" not in broken(records), "where it was to go on is not known"
 
 
+def test_the_more_was_written_the_more_a_process_may_weigh() -> None:
+    records = a_good_run()
+    for written, held in ((0, False), (300_000, True)):
+        heavy = a_sample(rss_bytes=3 << 30, mono_ns=10**12, wall=10**12)
+        last = next(record for record in reversed(records) if record["kind"] == "commit") | {"rev": written}
+        assert ("I-50" not in broken([*records, last, heavy])) is held
+
+
 def test_one_look_of_many_may_find_a_loop_late_and_files_may_come_and_go() -> None:
     records = a_good_run()
     records += [a_sample(files=40 + 10 * (number % 7), late_ms=250.0 if not number else 0.0) for number in range(40)]

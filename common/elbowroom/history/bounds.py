@@ -7,7 +7,8 @@ from itertools import pairwise
 from elbowroom.history.reading import Invariant
 from elbowroom.history.records import History, Record, Violation
 
-MEMORY_BYTES_MAX = 2 << 30
+MEMORY_BYTES_MAX, A_WRITE_BYTES_MAX = 2 << 30, 4 << 10
+"""And so much more for each write that the store has seen: there may be millions of objects."""
 FILES_SHARE_MAX = 0.9
 """Of the files that the process was allowed when it began; who allows it fewer later finds it full."""
 INPUTS_MAX = 20_000
@@ -27,12 +28,15 @@ def processes_stay_within_bounds(history: History) -> Iterator[Violation]:
     more than a tenth of a second."""
     of_life: dict[tuple[str, int], list[Record]] = defaultdict(list)
     late: list[Record] = []
-    samples = 0
-    for record in history.kinds("host.sample"):
+    samples = revision = 0
+    for record in history.kinds("host.sample", "commit"):
+        if record["kind"] == "commit":
+            revision = max(revision, record["rev"])
+            continue
         samples += 1
         of_life[record["proc"], record["inc"]].append(record)
         for what, found, limit in (
-            ("bytes of memory", record["rss_bytes"], MEMORY_BYTES_MAX),
+            ("bytes of memory", record["rss_bytes"], MEMORY_BYTES_MAX + revision * A_WRITE_BYTES_MAX),
             ("open files", record["files"], int(FILES_SHARE_MAX * record["files_max"])),
             ("inputs that wait", record["inputs"], INPUTS_MAX),
             ("effects that wait", record["effects"], EFFECTS_MAX),
