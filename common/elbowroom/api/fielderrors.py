@@ -1,6 +1,6 @@
 """Errors about fields, in upstream's words: what a 422 Status lists as causes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,3 +74,9 @@ def too_long(field: str, limit: int) -> FieldError:
 def too_many(field: str, count: int, limit: int) -> FieldError:
     items = "item" if limit == 1 else "items"
     return FieldError(field, "FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}")
+
+
+def each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
+    """The items of a list, which may be absent, each with its own path."""
+    for index, item in enumerate(items or []):
+        yield f"{path}[{index}]", item

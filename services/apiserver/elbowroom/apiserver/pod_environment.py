@@ -1,11 +1,11 @@
 """What upstream refuses in the environment of a pod's containers, in its words."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elbowroom.api import names
-from elbowroom.api.fielderrors import FieldError, invalid, not_found, required
+from elbowroom.api.fielderrors import FieldError, each, invalid, not_found, required
 from elbowroom.apiserver import downward, localpaths
 from elbowroom.apiserver.pod_security import containers_of
 
@@ -19,11 +19,6 @@ _NO_SOURCE = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKey
 _TWO_SOURCES = "may not have more than one field specified at a time"
 
 
-def _each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
-    for index, item in enumerate(items or []):
-        yield f"{path}[{index}]", item
-
-
 def _variable_name(path: str, name: str) -> Errors:
     return [] if _NAME.fullmatch(name) else [invalid(path, name, _NAME_FINDING)]
 
@@ -31,7 +26,7 @@ def _variable_name(path: str, name: str) -> Errors:
 def validate_env(variables: Sequence[Node] | None, path: str) -> Errors:
     """A container's ``env``."""
     errors: Errors = []
-    for at, variable in _each(path, variables):
+    for at, variable in each(path, variables):
         name = variable.get("name", "")
         errors += _variable_name(f"{at}.name", name) if name else [required(f"{at}.name")]
         if variable.get("valueFrom") is not None:
@@ -83,7 +78,7 @@ def _file_key(reference: Node, path: str) -> Errors:
 def validate_env_from(sources: Sequence[Node] | None, path: str) -> Errors:
     """A container's ``envFrom``; that there is no source, or more than one, upstream says of the whole list."""
     errors: Errors = []
-    for at, source in _each(path, sources):
+    for at, source in each(path, sources):
         if source.get("prefix"):
             errors += _variable_name(f"{at}.prefix", source["prefix"])
         said = [kind for kind in ("configMapRef", "secretRef") if source.get(kind) is not None]
@@ -102,7 +97,7 @@ def validate_file_volumes(spec: Node, path: str) -> Errors:
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes") or []}
     errors: Errors = []
     for where, container in containers_of(spec, path):
-        for at, variable in _each(f"{where}.env", container.get("env")):
+        for at, variable in each(f"{where}.env", container.get("env")):
             reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
             if reference is None:
                 continue

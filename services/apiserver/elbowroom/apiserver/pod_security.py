@@ -5,7 +5,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from elbowroom.api import names
-from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, invalid_struct, not_supported, required, too_long
+from elbowroom.api.fielderrors import (
+    FieldError,
+    duplicate,
+    each,
+    forbidden,
+    invalid,
+    invalid_struct,
+    not_supported,
+    required,
+    too_long,
+)
 from elbowroom.apiserver import localpaths
 from elbowroom.apiserver.internals import internal
 
@@ -44,9 +54,9 @@ def containers_of(spec: Node, path: str) -> Iterator[tuple[str, Node]]:
             yield f"{path}.{field}[{index}]", container
 
 
-def _id(context: Node, field: str, path: str) -> Errors:
-    number = context.get(field)
-    return [] if number is None or 0 <= number <= _ID_MAX else [invalid(f"{path}.{field}", number, _ID_RANGE)]
+def validate_id(number: int | None, path: str) -> Errors:
+    """The id of a user or a group, which may be absent."""
+    return [] if number is None or 0 <= number <= _ID_MAX else [invalid(path, number, _ID_RANGE)]
 
 
 def validate_container_context(spec: Node, container: Node, path: str) -> Errors:
@@ -54,7 +64,7 @@ def validate_container_context(spec: Node, container: Node, path: str) -> Errors
     context = container.get("securityContext")
     if context is None:
         return []
-    errors = _id(context, "runAsUser", path) + _id(context, "runAsGroup", path)
+    errors = [error for field in ("runAsUser", "runAsGroup") for error in validate_id(context.get(field), f"{path}.{field}")]
     mount = context.get("procMount")
     if mount is not None:
         if mount not in ("Default", "Unmasked"):
@@ -78,10 +88,11 @@ def validate_container_context(spec: Node, container: Node, path: str) -> Errors
 def validate_pod_context(spec: Node, path: str) -> Errors:
     """A PodSpec's ``securityContext``, at ``path``."""
     context: Node = spec.get("securityContext") or {}
-    errors = [error for field in ("fsGroup", "runAsUser", "runAsGroup") for error in _id(context, field, path)]
-    for index, group in enumerate(context.get("supplementalGroups") or []):
-        if not 0 <= group <= _ID_MAX:
-            errors.append(invalid(f"{path}.supplementalGroups[{index}]", group, _ID_RANGE))
+    errors = [
+        error for field in ("fsGroup", "runAsUser", "runAsGroup") for error in validate_id(context.get(field), f"{path}.{field}")
+    ]
+    for at, group in each(f"{path}.supplementalGroups", context.get("supplementalGroups")):
+        errors += validate_id(group, at)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         why = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", True, why))

@@ -1,27 +1,21 @@
 """What upstream refuses in a pod's status, in its words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elbowroom.api import names
-from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from elbowroom.api.fielderrors import FieldError, duplicate, each, forbidden, invalid, not_supported, required
 from elbowroom.api.gates import Profile
 from elbowroom.apiserver.pod_annotations import validate_annotation_updates
+from elbowroom.apiserver.pod_security import validate_id
 
 Errors = list[FieldError]
 Node = Mapping[str, Any]
 
 _GENERATION = "must be a non-negative integer"
-_ID_MAX = 2**31 - 1
-_ID_RANGE = f"must be between 0 and {_ID_MAX}, inclusive"
 _HEALTH = ("Healthy", "Unhealthy", "Unknown")
 _STATUSES = (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers"))
 _ALL_STATUSES = (*_STATUSES, ("ephemeralContainerStatuses", ""))
-
-
-def _each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
-    for index, item in enumerate(items or []):
-        yield f"{path}[{index}]", item
 
 
 def validate_status_update(profile: Profile, new: Node, old: Node) -> Errors:
@@ -57,7 +51,7 @@ def validate_status_update(profile: Profile, new: Node, old: Node) -> Errors:
                 errors += _allocated(one, spec.get(which) or [], f"status.{field}[{index}].allocatedResourcesStatus")
     return errors + [
         forbidden(f"{at}.allocatedResourcesStatus", "must not be specified in container status")
-        for at, one in _each("status.ephemeralContainerStatuses", status.get("ephemeralContainerStatuses"))
+        for at, one in each("status.ephemeralContainerStatuses", status.get("ephemeralContainerStatuses"))
         if one.get("allocatedResourcesStatus")
     ]
 
@@ -84,7 +78,7 @@ def _transitions(status: Node, before: Node, spec: Node) -> Errors:
             continue  # any of them may begin anew
         containers = {container.get("name"): container for container in spec.get(which) or []} if which else {}
         after = {one.get("name"): one for one in reversed(status.get(field) or [])}
-        for at, one in _each(f"status.{field}", before.get(field)):
+        for at, one in each(f"status.{field}", before.get(field)):
             ended, name = (one.get("state") or {}).get("terminated"), one.get("name")
             if ended is None or name not in after or _has_ended(after[name]):
                 continue
@@ -112,7 +106,7 @@ def _claims(claims: Sequence[Node] | None, spec: Node, path: str) -> Errors:
     errors: Errors = []
     known = [claim.get("name", "") for claim in spec.get("resourceClaims") or []]
     seen: set[str] = set()
-    for at, claim in _each(path, claims):
+    for at, claim in each(path, claims):
         name, made = claim.get("name", ""), claim.get("resourceClaimName")
         if name not in known:
             errors.append(invalid(f"{at}.name", name, "must match the name of an entry in `spec.resourceClaims`"))
@@ -149,8 +143,8 @@ def _user(user: Node, spec: Node, path: str) -> Errors:
     if (spec.get("os") or {}).get("name") == "windows":
         return [forbidden(path, "cannot be set for a windows pod")]
     ids = [(f"{path}.uid", linux.get("uid", 0)), (f"{path}.gid", linux.get("gid", 0))]
-    ids += _each(f"{path}.supplementalGroups", linux.get("supplementalGroups"))
-    return [invalid(at, number, _ID_RANGE) for at, number in ids if not 0 <= number <= _ID_MAX]
+    ids += each(f"{path}.supplementalGroups", linux.get("supplementalGroups"))
+    return [error for at, number in ids for error in validate_id(number, at)]
 
 
 def _allocated(status: Node, containers: Sequence[Node], path: str) -> Errors:
@@ -161,7 +155,7 @@ def _allocated(status: Node, containers: Sequence[Node], path: str) -> Errors:
     claims = [
         f"claim:{one.get('name', '')}" + (f"/{one['request']}" if one.get("request") else "") for one in own.get("claims") or []
     ]
-    for at, resource in _each(path, status.get("allocatedResourcesStatus")):
+    for at, resource in each(path, status.get("allocatedResourcesStatus")):
         name = resource.get("name", "")
         if container is not None and name.startswith("claim:") and name not in claims:
             form = "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
@@ -169,7 +163,7 @@ def _allocated(status: Node, containers: Sequence[Node], path: str) -> Errors:
         elif container is not None and not name.startswith("claim:") and name not in (own.get("requests") or {}):
             errors.append(invalid(f"{at}.name", name, "must match one of the container's resource requests"))
         seen: set[str] = set()
-        for where, part in _each(f"{at}.resources", resource.get("resources")):
+        for where, part in each(f"{at}.resources", resource.get("resources")):
             health, identity = part.get("health", ""), part.get("resourceID", "")
             if health not in _HEALTH:
                 errors.append(not_supported(f"{where}.health", health, _HEALTH))

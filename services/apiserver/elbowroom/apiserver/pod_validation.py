@@ -4,7 +4,7 @@ Volumes, environments, security contexts and annotations have modules of their o
 say what they must is judged.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from elbowroom.api import names, resources
 from elbowroom.api.fielderrors import (
     FieldError,
     duplicate,
+    each,
     forbidden,
     invalid,
     not_found,
@@ -50,11 +51,6 @@ _EPHEMERAL_FIELDS = (
 )
 
 
-def _each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
-    for index, item in enumerate(items or []):
-        yield f"{path}[{index}]", item
-
-
 def _one_of(path: str, value: Any, known: Sequence[str]) -> Errors:
     if not value:
         return [required(path)]
@@ -81,12 +77,12 @@ def _pod_errors(spec: Node, stored: Node | None, assigned: bool) -> Errors:
     if not spec.get("serviceAccountName"):
         errors += [
             forbidden(f"{at}.serviceAccountToken", "must not be specified when serviceAccountName is not set")
-            for where, volume in _each("spec.volumes", spec.get("volumes"))
-            for at, source in _each(f"{where}.projected.sources", (volume.get("projected") or {}).get("sources"))
+            for where, volume in each("spec.volumes", spec.get("volumes"))
+            for at, source in each(f"{where}.projected.sources", (volume.get("projected") or {}).get("sources"))
             if source.get("serviceAccountToken") is not None
         ]
     for field in ("containers", "initContainers"):
-        for path, container in _each(f"spec.{field}", spec.get(field)):
+        for path, container in each(f"spec.{field}", spec.get(field)):
             errors += _padded_image(path, container)
     return errors
 
@@ -172,7 +168,7 @@ def validate_pod_spec(spec: Node, path: str, old: Node | None = None, *, assigne
     errors += pod_security.validate_pod_context(spec, f"{path}.securityContext")
     errors += _affinity(spec.get("affinity") or {}, f"{path}.affinity")
     errors += _dns_config(spec, f"{path}.dnsConfig")
-    for at, gate in _each(f"{path}.readinessGates", spec.get("readinessGates")):
+    for at, gate in each(f"{path}.readinessGates", spec.get("readinessGates")):
         errors += _named(f"{at}.conditionType", gate.get("conditionType", ""), names.qualified_name)
     errors += _scheduling_gates(spec.get("schedulingGates"), f"{path}.schedulingGates")
     errors += _spread(spec.get("topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
@@ -214,7 +210,7 @@ def _containers(spec: Node, path: str, volumes: Mapping[str, Node]) -> Errors:
         return [required(path)]
     errors: Errors = []
     seen: set[str] = set()
-    for at, container in _each(path, containers):
+    for at, container in each(path, containers):
         errors += _container(spec, container, at, volumes)
         errors += _unique(at, container, seen)
         errors += _lifecycle_and_probes(spec, container, at)
@@ -226,7 +222,7 @@ def _init_containers(spec: Node, path: str, volumes: Mapping[str, Node], old: No
     errors: Errors = []
     seen = {container.get("name", "") for container in spec.get("containers") or []}
     forgiven = old is not None and _forgives(old)
-    for at, container in _each(path, spec.get("initContainers")):
+    for at, container in each(path, spec.get("initContainers")):
         errors += _container(spec, container, at, volumes)
         errors += _restart_policy(container, at)
         errors += _unique(at, container, seen)
@@ -238,7 +234,7 @@ def _init_containers(spec: Node, path: str, volumes: Mapping[str, Node], old: No
             if container.get(field) is not None:
                 errors.append(forbidden(f"{at}.{field}", "may not be set for init containers without restartPolicy=Always"))
         if not forgiven:
-            for entry, policy in _each(f"{at}.resizePolicy", container.get("resizePolicy")):
+            for entry, policy in each(f"{at}.resizePolicy", container.get("resizePolicy")):
                 if policy.get("restartPolicy") == "RestartContainer":
                     why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
                     errors.append(invalid(f"{entry}.restartPolicy", "RestartContainer", why))
@@ -260,7 +256,7 @@ def _ephemeral_containers(spec: Node, path: str, volumes: Mapping[str, Node]) ->
     errors: Errors = []
     others = {c.get("name", "") for field in ("containers", "initContainers") for c in spec.get(field) or []}
     seen = set(others)
-    for at, container in _each(path, spec.get("ephemeralContainers")):
+    for at, container in each(path, spec.get("ephemeralContainers")):
         errors += _container(spec, container, at, volumes) + _padded_image(at, container)
         errors += _unique(at, container, seen)
         target = container.get("targetContainerName")
@@ -269,7 +265,7 @@ def _ephemeral_containers(spec: Node, path: str, volumes: Mapping[str, Node]) ->
         for field, value in container.items():
             if field not in _EPHEMERAL_FIELDS and (value or (field in _POINTERS and value is not None)):
                 errors.append(forbidden(f"{at}.{field}", _NOT_EPHEMERAL))
-        for where, mount in _each(f"{at}.volumeMounts", container.get("volumeMounts")):
+        for where, mount in each(f"{at}.volumeMounts", container.get("volumeMounts")):
             errors += [forbidden(f"{where}.{field}", _NOT_EPHEMERAL) for field in ("subPath", "subPathExpr") if mount.get(field)]
     return errors
 
@@ -316,7 +312,7 @@ def _restart_policy(container: Node, path: str) -> Errors:
         errors.append(not_supported(f"{path}.restartPolicy", policy, known))
     if len(rules) > _RULES_MAX:
         errors.append(too_many(f"{path}.restartPolicyRules", len(rules), _RULES_MAX))
-    for at, rule in _each(f"{path}.restartPolicyRules", rules):
+    for at, rule in each(f"{path}.restartPolicyRules", rules):
         actions = ("Restart", "RestartAllContainers")
         if rule.get("action") not in actions:
             errors.append(not_supported(f"{at}.action", rule.get("action", ""), actions))
@@ -335,7 +331,7 @@ def _resize_policy(policies: Sequence[Node] | None, path: str, pod_policy: str |
     """RC-45."""
     errors: Errors = []
     seen: set[str] = set()
-    for at, policy in _each(path, policies):
+    for at, policy in each(path, policies):
         name, restart = policy.get("resourceName", ""), policy.get("restartPolicy", "")
         if name in seen:
             errors.append(duplicate(at, name))
@@ -354,7 +350,7 @@ def _port_number(path: str, number: int) -> Errors:
 def _ports(ports: Sequence[Node] | None, path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
-    for at, port in _each(path, ports):
+    for at, port in each(path, ports):
         name = port.get("name")
         if name:
             found = _named(f"{at}.name", name, names.port_name)
@@ -373,8 +369,8 @@ def _ports(ports: Sequence[Node] | None, path: str) -> Errors:
 def _host_port_conflicts(containers: Sequence[Node], path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
-    for at, container in _each(path, containers):
-        for where, port in _each(f"{at}.ports", container.get("ports")):
+    for at, container in each(path, containers):
+        for where, port in each(f"{at}.ports", container.get("ports")):
             if port.get("hostPort"):
                 used = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
                 if used in seen:
@@ -387,8 +383,8 @@ def _host_network_ports(spec: Node, path: str) -> Errors:
     if not spec.get("hostNetwork"):
         return []
     errors: Errors = []
-    for at, container in _each(f"{path}.containers", spec.get("containers")):
-        for where, port in _each(f"{at}.ports", container.get("ports")):
+    for at, container in each(f"{path}.containers", spec.get("containers")):
+        for where, port in each(f"{at}.ports", container.get("ports")):
             if port.get("hostPort") != port.get("containerPort"):
                 errors.append(
                     invalid(f"{where}.hostPort", port.get("hostPort"), "must match `containerPort` when `hostNetwork` is true")
@@ -557,7 +553,7 @@ def _requirements(own: Node, path: str, check_name: Callable[[str, str], Errors]
 def _claims(used: Sequence[Node] | None, path: str, known: Sequence[str]) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
-    for at, claim in _each(path, used):
+    for at, claim in each(path, used):
         name = claim.get("name", "")
         if not name:
             errors.append(required(f"{at}.name"))
@@ -594,7 +590,7 @@ def _pod_level_resources(spec: Node, path: str) -> Errors:
         if _is_hugepages(name) and name in limits and together > limits[name]:
             why = f"must be greater than or equal to aggregate container limits of {together}"
             errors.append(invalid(f"{at}.limits[{name}]", limits[name].canonical(), why))
-    for where, container in _each(f"{at}.containers", spec.get("containers")):
+    for where, container in each(f"{at}.containers", spec.get("containers")):
         for name, limit in sorted(resources.amounts((container.get("resources") or {}).get("limits")).items()):
             if name in limits and limit > limits[name]:
                 why = f"must be less than or equal to pod limits of {limits[name]}"
@@ -625,7 +621,7 @@ def _selector_requirement(expression: Node, path: str, known: Sequence[str], *, 
         errors.append(required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
     errors += _named(f"{path}.key", expression.get("key", ""), names.qualified_name)
     if values_checked:
-        for at, value in _each(f"{path}.values", values):
+        for at, value in each(f"{path}.values", values):
             errors += _named(at, value, names.label_value)
     return errors
 
@@ -635,7 +631,7 @@ def validate_label_selector(selector: Node | None, path: str) -> Errors:
     if selector is None:
         return []
     errors = _labels(f"{path}.matchLabels", selector.get("matchLabels"))
-    for at, expression in _each(f"{path}.matchExpressions", selector.get("matchExpressions")):
+    for at, expression in each(f"{path}.matchExpressions", selector.get("matchExpressions")):
         errors += _selector_requirement(expression, at, ("In", "NotIn", "Exists", "DoesNotExist"))
     return errors
 
@@ -643,9 +639,9 @@ def validate_label_selector(selector: Node | None, path: str) -> Errors:
 def _node_term(term: Node, path: str, *, values_checked: bool) -> Errors:
     errors: Errors = []
     known = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-    for at, expression in _each(f"{path}.matchExpressions", term.get("matchExpressions")):
+    for at, expression in each(f"{path}.matchExpressions", term.get("matchExpressions")):
         errors += _selector_requirement(expression, at, known, values_checked=values_checked)
-    for at, field in _each(f"{path}.matchFields", term.get("matchFields")):
+    for at, field in each(f"{path}.matchFields", term.get("matchFields")):
         if field.get("operator") not in ("In", "NotIn"):
             errors.append(invalid(f"{at}.operator", field.get("operator", ""), "not a valid selector operator"))
         elif len(field.get("values") or []) != 1:
@@ -654,7 +650,7 @@ def _node_term(term: Node, path: str, *, values_checked: bool) -> Errors:
         if field.get("key") != "metadata.name":
             errors.append(invalid(f"{at}.key", field.get("key", ""), "not a valid field selector key"))
             continue
-        for where, value in _each(f"{at}.values", field.get("values")):
+        for where, value in each(f"{at}.values", field.get("values")):
             errors += _named(where, value, names.dns1123_subdomain)
     return errors
 
@@ -668,20 +664,20 @@ def _affinity(affinity: Node, path: str) -> Errors:
         terms = needed.get("nodeSelectorTerms")
         if not terms:
             errors.append(required(f"{at}.nodeSelectorTerms", "must have at least one node selector term"))
-        for where, term in _each(f"{at}.nodeSelectorTerms", terms):
+        for where, term in each(f"{at}.nodeSelectorTerms", terms):
             errors += _node_term(term, where, values_checked=True)
     preferred = node.get("preferredDuringSchedulingIgnoredDuringExecution")
-    for where, term in _each(f"{path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", preferred):
+    for where, term in each(f"{path}.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution", preferred):
         errors += _weight(term, where)
         errors += _node_term(term.get("preference") or {}, f"{where}.preference", values_checked=False)
     for kind in ("podAffinity", "podAntiAffinity"):
         own = affinity.get(kind) or {}
-        for where, term in _each(
+        for where, term in each(
             f"{path}.{kind}.requiredDuringSchedulingIgnoredDuringExecution",
             own.get("requiredDuringSchedulingIgnoredDuringExecution"),
         ):
             errors += _pod_term(term, where)
-        for where, term in _each(
+        for where, term in each(
             f"{path}.{kind}.preferredDuringSchedulingIgnoredDuringExecution",
             own.get("preferredDuringSchedulingIgnoredDuringExecution"),
         ):
@@ -710,7 +706,7 @@ def _pod_term(term: Node, path: str) -> Errors:
 def _spread(constraints: Sequence[Node] | None, path: str) -> Errors:
     errors: Errors = []
     kinds = [(one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")) for one in constraints or []]
-    for index, (at, constraint) in enumerate(_each(path, constraints)):
+    for index, (at, constraint) in enumerate(each(path, constraints)):
         if constraint.get("maxSkew", 0) <= 0:
             errors.append(invalid(f"{at}.maxSkew", constraint.get("maxSkew", 0), _NOT_POSITIVE))
         key, action = constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")
@@ -745,7 +741,7 @@ def _matched_keys(term: Node, path: str) -> Errors:
         if keys and selector is None:
             errors.append(forbidden(f"{path}.{field}", "must not be specified when labelSelector is not set"))
             continue
-        for at, key in _each(f"{path}.{field}", keys):
+        for at, key in each(f"{path}.{field}", keys):
             errors += _named(at, key, names.qualified_name)
     said = set((selector or {}).get("matchLabels") or {})
     for expression in (selector or {}).get("matchExpressions") or []:
@@ -754,7 +750,7 @@ def _matched_keys(term: Node, path: str) -> Errors:
             last = len(matched) - 1 - matched[::-1].index(key)
             errors.append(invalid(f"{path}[{last}]", key, "exists in both matchLabelKeys and labelSelector"))
         said.add(key)
-    for at, key in _each(f"{path}.matchLabelKeys", matched):
+    for at, key in each(f"{path}.matchLabelKeys", matched):
         if key in mismatched:
             errors.append(invalid(at, key, "exists in both matchLabelKeys and mismatchLabelKeys"))
     return errors
@@ -763,7 +759,7 @@ def _matched_keys(term: Node, path: str) -> Errors:
 def _scheduling_gates(gates: Sequence[Node] | None, path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
-    for at, gate in _each(path, gates):
+    for at, gate in each(path, gates):
         name = gate.get("name", "")
         errors += _named(at, name, names.qualified_name)
         if name in seen:
@@ -783,17 +779,17 @@ def _dns_config(spec: Node, path: str) -> Errors:
     servers, searches = (config or {}).get("nameservers") or [], (config or {}).get("searches") or []
     if len(servers) > _NAMESERVERS_MAX:
         errors.append(invalid(f"{path}.nameservers", servers, f"must not have more than {_NAMESERVERS_MAX} nameservers"))
-    for at, server in _each(f"{path}.nameservers", servers):
+    for at, server in each(f"{path}.nameservers", servers):
         errors += _named(at, server, names.ip_address)
     if len(searches) > _SEARCHES_MAX:
         errors.append(invalid(f"{path}.searches", searches, f"must not have more than {_SEARCHES_MAX} search paths"))
     if len(" ".join(searches)) > _SEARCH_CHARACTERS_MAX:
         why = f"must not have more than {_SEARCH_CHARACTERS_MAX} characters (including spaces) in the search list"
         errors.append(invalid(f"{path}.searches", searches, why))
-    for at, search in _each(f"{path}.searches", searches):
+    for at, search in each(f"{path}.searches", searches):
         if search != ".":
             errors += _named(at, search.removesuffix("."), names.search_domain)
-    for at, option in _each(f"{path}.options", (config or {}).get("options")):
+    for at, option in each(f"{path}.options", (config or {}).get("options")):
         if not option.get("name"):
             errors.append(required(at, "must not be empty"))
     return errors
@@ -801,9 +797,9 @@ def _dns_config(spec: Node, path: str) -> Errors:
 
 def _host_aliases(aliases: Sequence[Node] | None, path: str) -> Errors:
     errors: Errors = []
-    for at, alias in _each(path, aliases):
+    for at, alias in each(path, aliases):
         errors += _named(f"{at}.ip", alias.get("ip", ""), names.ip_address)
-        for where, name in _each(f"{at}.hostnames", alias.get("hostnames")):
+        for where, name in each(f"{at}.hostnames", alias.get("hostnames")):
             errors += _named(where, name, names.dns1123_subdomain)
     return errors
 
@@ -826,7 +822,7 @@ def _host_name(spec: Node, path: str) -> Errors:
 def _resource_claims(claims: Sequence[Node] | None, path: str) -> Errors:
     errors: Errors = []
     seen: set[str] = set()
-    for at, claim in _each(path, claims):
+    for at, claim in each(path, claims):
         name, existing, template = claim.get("name", ""), claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
         shown = {"Name": name, "ResourceClaimName": existing, "ResourceClaimTemplateName": template}
         if not name:
@@ -850,7 +846,7 @@ def _resource_claims(claims: Sequence[Node] | None, path: str) -> Errors:
 def validate_tolerations(tolerations: Sequence[Node] | None, path: str) -> Errors:
     """Errors of a list of tolerations."""
     errors: Errors = []
-    for at, toleration in _each(path, tolerations):
+    for at, toleration in each(path, tolerations):
         key, operator = toleration.get("key", ""), toleration.get("operator", "")
         value, effect = toleration.get("value", ""), toleration.get("effect", "")
         if key:

@@ -1,10 +1,10 @@
 """What upstream refuses in a pod's volumes and in how containers mount them, in its words."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from elbowroom.api import names
-from elbowroom.api.fielderrors import FieldError, duplicate, forbidden, invalid, not_found, not_supported, required, too_long
+from elbowroom.api.fielderrors import FieldError, duplicate, each, forbidden, invalid, not_found, not_supported, required, too_long
 from elbowroom.api.quantity import parse
 from elbowroom.apiserver import downward, localpaths
 
@@ -48,16 +48,11 @@ _TOKEN_SECONDS_MIN, _TOKEN_SECONDS_MAX = 600, 1 << 32
 _DRIVER_MAX = 63
 
 
-def _each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
-    for index, item in enumerate(items or []):
-        yield f"{path}[{index}]", item
-
-
 def validate_volumes(volumes: Sequence[Node] | None, path: str, *, assigned: bool) -> tuple[dict[str, Node], Errors]:
     """The sound volumes by name, and the errors of the others. ``assigned``: may files tell of ``assigned.cpuset``?"""
     errors: Errors = []
     sound: dict[str, Node] = {}
-    for at, volume in _each(path, volumes):
+    for at, volume in each(path, volumes):
         name = volume.get("name", "")
         found = _source(volume, at, assigned)
         found += [invalid(f"{at}.name", name, why) for why in names.dns1123_label(name)] if name else [required(f"{at}.name")]
@@ -113,7 +108,7 @@ def _nfs(source: Node, path: str) -> Errors:
 def _files(source: Node, path: str) -> Errors:
     """A config map's or a secret's: the mode, and which key becomes which file."""
     errors = localpaths.file_mode(source.get("defaultMode"), f"{path}.defaultMode")
-    for at, item in _each(f"{path}.items", source.get("items")):
+    for at, item in each(f"{path}.items", source.get("items")):
         errors += _key_to_path(item, at)
     return errors
 
@@ -180,14 +175,14 @@ _JUDGES: Mapping[str, Callable[[Node, str], Errors]] = {
 def _projected(source: Node, path: str, assigned: bool) -> Errors:
     errors = localpaths.file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     taken: set[str] = set()
-    for at, part in _each(f"{path}.sources", source.get("sources")):
+    for at, part in each(f"{path}.sources", source.get("sources")):
         for kind in ("secret", "configMap"):
             if part.get(kind) is None:
                 continue
             name = part[kind].get("name", "")
             if not name:
                 errors.append(required(f"{at}.{kind}.name"))
-            for where, item in _each(f"{at}.{kind}.items", part[kind].get("items")):
+            for where, item in each(f"{at}.{kind}.items", part[kind].get("items")):
                 errors += _key_to_path(item, where) + _taken(item.get("path", ""), taken, path, name)
         if part.get("downwardAPI") is not None:
             errors += downward.validate_volume(part["downwardAPI"], f"{at}.downwardAPI", assigned=assigned)
@@ -227,7 +222,7 @@ def validate_mounts(container: Node, path: str, volumes: Mapping[str, Node]) -> 
     devices: Sequence[Node] = container.get("volumeDevices") or []
     device_names, device_paths = {one.get("name", "") for one in devices}, {one.get("devicePath", "") for one in devices}
     seen: set[str] = set()
-    for at, mount in _each(path, container.get("volumeMounts")):
+    for at, mount in each(path, container.get("volumeMounts")):
         name, where = mount.get("name", ""), mount.get("mountPath", "")
         if not name:
             errors.append(required(f"{at}.name"))
@@ -282,7 +277,7 @@ def validate_devices(container: Node, path: str, volumes: Mapping[str, Node]) ->
     mount_names, mount_paths = {one.get("name", "") for one in mounts}, {one.get("mountPath", "") for one in mounts}
     seen_names: set[str] = set()
     seen_paths: set[str] = set()
-    for at, device in _each(path, container.get("volumeDevices")):
+    for at, device in each(path, container.get("volumeDevices")):
         name, where = device.get("name", ""), device.get("devicePath", "")
         volume = volumes.get(name)
         if not name:

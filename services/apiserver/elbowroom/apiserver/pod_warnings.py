@@ -1,12 +1,13 @@
 """What upstream warns of when a pod is created: what it takes, and what will not do what was meant."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from elbowroom.api import names
+from elbowroom.api.fielderrors import each
 from elbowroom.api.quantity import parse
 from elbowroom.apiserver.pod_defaults import is_fractional
 from elbowroom.apiserver.pod_security import containers_of
@@ -73,7 +74,7 @@ def _spoken(raw: bytes) -> list[str]:
     spec, annotations = _decode(raw)
     found = _placement(spec)
     found += [f"metadata.annotations[{name}]: {text}" for name, text in _ANNOTATIONS.items() if name in annotations]
-    for at, volume in _each("spec.volumes", spec.get("volumes")):
+    for at, volume in each("spec.volumes", spec.get("volumes")):
         found += [
             f"{at}.{'storageOS' if kind == 'storageos' else kind}: {text}" for kind, text in _VOLUMES.items() if kind in volume
         ]
@@ -81,7 +82,7 @@ def _spoken(raw: bytes) -> list[str]:
     found += _repeated(spec.get("hostAliases"), "spec.hostAliases", "ip")
     secrets = spec.get("imagePullSecrets")
     found += _repeated(secrets, "spec.imagePullSecrets", "name")
-    found += [f'{at}.name: invalid empty name ""' for at, one in _each("spec.imagePullSecrets", secrets) if not one.get("name")]
+    found += [f'{at}.name: invalid empty name ""' for at, one in each("spec.imagePullSecrets", secrets) if not one.get("name")]
     found += _fractions({"overhead": spec.get("overhead")}, "spec", ("overhead",))
     found += _containers(spec, annotations)
     found += _ports(spec)
@@ -90,20 +91,15 @@ def _spoken(raw: bytes) -> list[str]:
     return found + _pod_affinities(spec)
 
 
-def _each(path: str, items: Sequence[Any] | None) -> Iterator[tuple[str, Any]]:
-    for index, item in enumerate(items or []):
-        yield f"{path}[{index}]", item
-
-
 def _placement(spec: Node) -> list[str]:
     found = [f"spec.nodeSelector[{key}]: {_LABELS[key]}" for key in spec.get("nodeSelector") or {} if key in _LABELS]
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     at = "spec.affinity.nodeAffinity"
-    for where, term in _each(f"{at}.{_REQUIRED}.nodeSelectorTerms", (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms")):
+    for where, term in each(f"{at}.{_REQUIRED}.nodeSelectorTerms", (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms")):
         found += _node_term(term, where, values_checked=False)
-    for where, term in _each(f"{at}.{_PREFERRED}", affinity.get(_PREFERRED)):
+    for where, term in each(f"{at}.{_PREFERRED}", affinity.get(_PREFERRED)):
         found += _node_term(term.get("preference") or {}, f"{where}.preference", values_checked=True)
-    for where, constraint in _each("spec.topologySpreadConstraints", spec.get("topologySpreadConstraints")):
+    for where, constraint in each("spec.topologySpreadConstraints", spec.get("topologySpreadConstraints")):
         key = constraint.get("topologyKey", "")
         if key in _LABELS:
             found.append(f"{where}.topologyKey: {key} is {_LABELS[key]}")
@@ -115,12 +111,12 @@ def _placement(spec: Node) -> list[str]:
 def _node_term(term: Node, path: str, *, values_checked: bool) -> list[str]:
     """Values that no label can have are refused where a term is required, and warned of where it is preferred."""
     found = []
-    for at, expression in _each(f"{path}.matchExpressions", term.get("matchExpressions")):
+    for at, expression in each(f"{path}.matchExpressions", term.get("matchExpressions")):
         key = expression.get("key", "")
         if key in _LABELS:
             found.append(f"{at}.key: {key} is {_LABELS[key]}")
         if values_checked:
-            for where, value in _each(f"{at}.values", expression.get("values")):
+            for where, value in each(f"{at}.values", expression.get("values")):
                 found += [f"{where}: {value} is invalid, {why}" for why in names.label_value(value)]
     return found
 
@@ -129,10 +125,10 @@ def _pod_affinities(spec: Node) -> list[str]:
     found = []
     for kind in ("podAffinity", "podAntiAffinity"):
         own, at = (spec.get("affinity") or {}).get(kind) or {}, f"spec.affinity.{kind}"
-        for where, term in _each(f"{at}.{_REQUIRED}", own.get(_REQUIRED)):
+        for where, term in each(f"{at}.{_REQUIRED}", own.get(_REQUIRED)):
             if term.get("labelSelector") is None:
                 found.append(f"{where}.labelSelector: {_NO_SELECTOR}")
-        for where, weighted in _each(f"{at}.{_PREFERRED}", own.get(_PREFERRED)):
+        for where, weighted in each(f"{at}.{_PREFERRED}", own.get(_PREFERRED)):
             if (weighted.get("podAffinityTerm") or {}).get("labelSelector") is None:
                 found.append(f"{where}.podAffinityTerm.labelSelector: {_NO_SELECTOR}")
     return found
@@ -141,7 +137,7 @@ def _pod_affinities(spec: Node) -> list[str]:
 def _repeated(items: Sequence[Node] | None, path: str, field: str) -> list[str]:
     found = []
     seen: set[str] = set()
-    for at, item in _each(path, items):
+    for at, item in each(path, items):
         value = item.get(field, "")
         if value in seen:
             found.append(f'{at}.{field}: duplicate {field} "{value}"')
@@ -227,7 +223,7 @@ def _ports(spec: Node) -> list[str]:
     found = []
     taken: dict[tuple[int, str], list[tuple[str, Node]]] = {}
     for where, container in containers_of(spec, "spec"):
-        for at, port in _each(f"{where}.ports", container.get("ports")):
+        for at, port in each(f"{where}.ports", container.get("ports")):
             address, number = port.get("hostIP", ""), port.get("hostPort", 0)
             if address and not number:
                 shown = (
@@ -252,7 +248,7 @@ def _port_names(spec: Node) -> list[str]:
     found = []
     first: dict[str, str] = {}
     for where, container in containers_of(spec, "spec"):
-        for at, port in _each(f"{where}.ports", container.get("ports")):
+        for at, port in each(f"{where}.ports", container.get("ports")):
             name = port.get("name")
             if name and name in first:
                 other = first[name]

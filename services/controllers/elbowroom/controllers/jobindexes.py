@@ -39,6 +39,11 @@ def index_of(pod: Pod, completions: int) -> int | None:
     return int(said) if said.isdigit() and len(said) < 10 and int(said) < completions else None
 
 
+def indexes_of(pods: Iterable[Pod], completions: int) -> set[int]:
+    """The indexes that pods are for."""
+    return {index for pod in pods if (index := index_of(pod, completions)) is not None}
+
+
 def sorted_out(active: Sequence[Pod], completed: Sequence[int], completions: int) -> tuple[list[Pod], list[Pod]]:
     """The pods that are for something, one for each index that is not done, and those that are too many."""
     taken = set(completed)

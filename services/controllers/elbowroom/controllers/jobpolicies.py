@@ -123,7 +123,12 @@ def may_be_replaced_at(pod: Pod | None) -> Instant:
     """When the next pod of its index may come: ten seconds after the first failure, twice as long after each further one."""
     if pod is None:
         return Instant(0)
-    return Instant(ended_at(pod) + min(BACKOFF << min(_all_failures(pod), 10), BACKOFF_MAX))
+    return Instant(ended_at(pod) + pause_after(_all_failures(pod) + 1))
+
+
+def pause_after(failures: int) -> int:
+    """How long the next pod is waited for after so many failures, of which there is one at least."""
+    return min(BACKOFF << min(failures - 1, 10), BACKOFF_MAX)
 
 
 def ended_at(pod: Pod) -> Instant:

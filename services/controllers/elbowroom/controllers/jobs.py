@@ -140,11 +140,9 @@ def _given_up(job: Job, pods: Iterable[Pod], failed: Sequence[Pod]) -> tuple[tup
     if indexes is None or job.spec.backoff_limit_per_index is None:
         return (), {}
     gave_up = set(jobindexes.parsed(job.status.failed_indexes or "", indexes))
-    gave_up |= {
-        i for pod in failed if (i := jobindexes.index_of(pod, indexes)) is not None and jobpolicies.fails_its_index(job, pod)
-    }
+    gave_up |= jobindexes.indexes_of((pod for pod in failed if jobpolicies.fails_its_index(job, pod)), indexes)
     others = [pod for pod in pods if is_active(pod) or pod.status.phase == "Succeeded"]
-    settled = {i for pod in others if (i := jobindexes.index_of(pod, indexes)) is not None}
+    settled = jobindexes.indexes_of(others, indexes)
     settled |= {*jobindexes.parsed(job.status.completed_indexes, indexes), *gave_up}
     return tuple(sorted(gave_up)), jobpolicies.last_of_each(job, failed, settled)
 
@@ -219,7 +217,7 @@ def backoff_until(job: Job, pods: Sequence[Pod], counted: Count) -> Instant:
         instant(s.state.terminated.finished_at) for pod in failures for s in pod.status.container_statuses if s.state.terminated
     ]
     last = max(ends, default=0) or max(instant(pod.metadata.creation_timestamp) for pod in failures)
-    return Instant(last + min(jobpolicies.BACKOFF << min(counted.all_failed - 1, 10), jobpolicies.BACKOFF_MAX))
+    return Instant(last + jobpolicies.pause_after(counted.all_failed))
 
 
 def with_condition(
@@ -364,7 +362,7 @@ class Jobs(Controller):
         if indexes is None:
             return [creation(pod_document(job, with_suffix(f"{name}-", self.rng))) for _ in range(min(lacks, BURST))]
         busy = [pod for pod in pods if is_active(pod) or (pod.is_terminating and job.spec.pod_replacement_policy == "Failed")]
-        taken = {i for pod in busy if not pod.is_terminal and (i := jobindexes.index_of(pod, indexes)) is not None}
+        taken = jobindexes.indexes_of((pod for pod in busy if not pod.is_terminal), indexes)
         free = jobindexes.free(min(lacks, BURST), indexes, (*counted.completed, *counted.gave_up, *taken))
         if job.spec.backoff_limit_per_index is not None:
             times = {index: jobpolicies.may_be_replaced_at(counted.replaced.get(index)) for index in free}

@@ -17,14 +17,13 @@ from elbowroom.api.fielderrors import (
 from elbowroom.api.names import dns1123_label, qualified_name
 from elbowroom.apiserver.kinds.checks import nonnegative, same, selector_of
 from elbowroom.apiserver.pod_defaults import default_pod_spec
-from elbowroom.apiserver.pod_validation import validate_pod_spec
+from elbowroom.apiserver.pod_validation import INT32_MAX, validate_pod_spec
 from elbowroom.apiserver.strategy import Context, Document, Strategy
 
 Node = Mapping[str, Any]
 Errors = list[FieldError]
 
 JOB_NAME, CONTROLLER_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
-INT32_MAX = 2_147_483_647
 MANY_INDEXES = 100_000
 """Beyond so many completions, fewer may run and fail; nobody may have more of either."""
 OF_MANY_INDEXES = 10_000
